@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The description of a kernel: what a launch must know of it. ptx/ fills sizes
+ * and access from the compiled text; base/signature.c adds the C++ types.
+ */
+#ifndef TPS_BASE_KERNEL_H
+#define TPS_BASE_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/dtype.h"
+
+typedef enum tps_access {
+  TPS_ACCESS_NONE = 0, /* the kernel never follows the pointer */
+  TPS_ACCESS_READ = 1,
+  TPS_ACCESS_WRITE = 2,
+  TPS_ACCESS_BOTH = 3,
+  TPS_ACCESS_UNKNOWN = 7 /* lost track of: counts as both */
+} tps_access;
+
+/* How sure the type is. PTX alone tells .u64, not whether it is a pointer. */
+typedef enum tps_certainty {
+  TPS_BY_SIZE,     /* size known only: a CUBIN's parameter */
+  TPS_BY_PTX,      /* the PTX type: dtype holds for floats, width for integers */
+  TPS_BY_SIGNATURE /* the C++ type */
+} tps_certainty;
+
+typedef struct tps_param {
+  char *type;       /* C++ or PTX type as text ("float const*"), owned */
+  uint32_t offset;  /* in the parameter block */
+  uint32_t size;
+  uint32_t align;
+  uint8_t dtype;    /* tps_dtype; of a pointer, what it points to */
+  uint8_t certainty; /* tps_certainty */
+  uint8_t access;   /* tps_access, of pointers */
+  bool pointer;     /* known to be one; BY_PTX .u64 has false: may be either */
+  bool is_const;    /* pointer to const */
+  bool is_struct;   /* takes a string of exactly `size` bytes */
+} tps_param;
+
+typedef struct tps_kernel_desc {
+  char *name;       /* symbol in the image, mangled if C++; owned */
+  char *plain;      /* "saxpy"; owned; equals name for extern "C" */
+  char *signature;  /* "scale(float*, int)" or plain when unknown; owned */
+  tps_param *params;
+  uint32_t param_count;
+  uint32_t param_bytes;  /* of the whole block */
+  uint32_t max_threads;  /* from .maxntid, 0 when not given */
+  uint32_t static_shared; /* bytes, without dynamic */
+  uint32_t registers;    /* estimate from live ranges (simulated device) */
+  uint32_t local_bytes;  /* per thread, one frame */
+} tps_kernel_desc;
+
+/* A __device__ or __constant__ variable of an image. */
+typedef struct tps_global_desc {
+  char *name;  /* symbol in the image; owned */
+  char *plain; /* "ns::coef" or "coef"; owned */
+  uint64_t size;
+  uint8_t dtype; /* TPS_OPAQUE when PTX says only bytes */
+  bool is_const; /* __constant__ */
+} tps_global_desc;
+
+/* What an image holds. */
+typedef struct tps_image_desc {
+  tps_kernel_desc *kernels;
+  size_t kernel_count;
+  tps_global_desc *globals;
+  size_t global_count;
+  unsigned version; /* PTX version × 10: 90 for 9.0 */
+  unsigned target;  /* 80 for sm_80 */
+} tps_image_desc;
+
+void tps_image_desc_free(tps_image_desc *desc);
+
+/* Fills plain, signature and the parameters' C++ types of *kernel from its own
+ * mangled name; leaves BY_PTX types where the name is not mangled. Never fails
+ * but for memory: a type it can't read is opaque. Returns 0 or NO_HOST_MEMORY. */
+int tps_signature_from_name(tps_kernel_desc *kernel);
+
+/* The same from the mangled text of a function type ("FvifPKfPfE": what follows
+ * the name of `&sig<decltype(saxpy)>`), for extern "C" kernels. */
+int tps_signature_from_type(tps_kernel_desc *kernel, const char *type);
+
+/* "ns::coef" for a mangled variable or function name without parameters, a copy
+ * of the name itself where it is not mangled. NULL when out of memory. */
+char *tps_plain_name(const char *mangled);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The face that every device presents to the runtime: one struct of function
+ * pointers, implemented by cuda/ and by sim/, with nothing of CUDA's types in it.
+ *
+ * Rules for both sides:
+ * - Every function is thread-safe against every other on different objects; one
+ *   stream, event or module is used by one thread at a time. The legacy stream
+ *   may be used from several.
+ * - Functions return 0 or a code and then fill *err (never NULL). Once a device
+ *   has faulted every function but the destroying ones returns the fault's code;
+ *   the device fills in all it knows (simulated: kernel, block, thread, source
+ *   line, script line).
+ * - Nothing but the *_synchronize functions, `memory_unpin`, `module_unload` and
+ *   `close` may wait for queued work.
+ * - Each function sets whatever "current device" its library has, by itself.
+ * - Destroying a stream or an event with work queued lets that work finish.
+ * - `op` is the operation's record (never NULL); a device that reports into it
+ *   later takes a reference of its own.
+ */
+#ifndef TPS_DEVICE_DEVICE_H
+#define TPS_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/kernel.h"
+#include "device/record.h"
+
+typedef enum tps_device_kind { TPS_CUDA, TPS_SIM } tps_device_kind;
+
+/* Handles of a device; each kind has structs (or casts) of its own behind. */
+typedef struct tps_device_stream tps_device_stream;
+typedef struct tps_device_event tps_device_event;
+typedef struct tps_device_module tps_device_module;
+typedef struct tps_device_kernel tps_device_kernel;
+
+typedef struct tps_device_properties {
+  char name[256];
+  int capability_major, capability_minor;
+  int multiprocessors;
+  int warp_size;
+  int max_threads_per_block;
+  int max_threads_per_multiprocessor;
+  int max_blocks_per_multiprocessor;
+  int64_t max_block[3];   /* x, y, z */
+  int64_t max_grid[3];
+  int64_t shared_per_block;       /* without opt-in */
+  int64_t shared_per_block_optin;
+  int64_t shared_per_multiprocessor;
+  int64_t registers_per_block;
+  int64_t registers_per_multiprocessor;
+  int64_t constant_memory;
+  int64_t total_memory;
+  int64_t l2_cache;
+  int clock_khz, memory_clock_khz, memory_bus_bits;
+  bool cooperative_launch;
+  bool clusters;
+  bool managed_memory;
+  bool concurrent_kernels;
+  int async_engines;
+  int priority_least, priority_greatest; /* 0 and -5 */
+  int driver_version, runtime_version;   /* 13000; 0 on the simulated device */
+  char pci_bus_id[32], uuid[48];         /* "" on the simulated device */
+} tps_device_properties;
+
+typedef struct tps_launch {
+  uint32_t grid[3], block[3];
+  uint32_t cluster[3]; /* all 0: none */
+  uint32_t shared;     /* dynamic bytes */
+  bool cooperative;
+  const void *params;  /* the packed parameter block, copied before return */
+  uint32_t param_bytes;
+  void **argv;         /* the address of each parameter inside the block */
+  uint32_t argc;
+} tps_launch;
+
+typedef struct tps_kernel_attributes {
+  int registers;
+  int64_t shared_bytes; /* static */
+  int64_t local_bytes;  /* a thread */
+  int64_t const_bytes;
+  int max_threads;      /* a block */
+  int64_t max_dynamic_shared; /* as the device now allows for this kernel */
+} tps_kernel_attributes;
+
+typedef enum tps_image_kind { TPS_IMAGE_PTX, TPS_IMAGE_BINARY } tps_image_kind;
+
+/* Flags of stream_create. */
+#define TPS_STREAM_BLOCKING 1u /* joins the legacy stream's implicit order */
+/* Flags of event_create. */
+#define TPS_EVENT_TIMING 1u
+#define TPS_EVENT_BLOCKING_SYNC 2u
+#define TPS_EVENT_INTERPROCESS 4u
+
+typedef struct tps_device tps_device;
+
+typedef struct tps_device_face {
+  /* --- the device ------------------------------------------------------- */
+  int (*memory_info)(tps_device *, uint64_t *free, uint64_t *total,
+                     tps_error *err);
+  /* Waits for everything on the device, foreign streams included. The runtime
+   * has waited for its own streams in slices before. */
+  int (*synchronize)(tps_device *, tps_error *err);
+  void (*close)(tps_device *);
+
+  /* --- streams ------------------------------------------------------------ */
+  /* The legacy stream; always there; never destroyed. */
+  tps_device_stream *(*default_stream)(tps_device *);
+  /* priority is clamped; *effective tells the one in force. */
+  int (*stream_create)(tps_device *, int priority, unsigned flags,
+                       tps_device_stream **out, int *effective,
+                       tps_error *err);
+  void (*stream_destroy)(tps_device *, tps_device_stream *);
+  /* 0 done, NOT_READY, or an error. */
+  int (*stream_query)(tps_device *, tps_device_stream *, tps_error *err);
+  /* Waits at most timeout_ns (the runtime asks in slices of 50 ms so that it can
+   * look at its interrupt flag): 0 done, NOT_READY, or an error. */
+  int (*stream_synchronize)(tps_device *, tps_device_stream *,
+                            uint64_t timeout_ns, tps_error *err);
+  /* The event may belong to another device of the same kind. */
+  int (*stream_wait_event)(tps_device *, tps_device_stream *,
+                           tps_device_event *, tps_op *op, tps_error *err);
+  uint64_t (*stream_handle)(tps_device *, tps_device_stream *);
+
+  /* --- events ------------------------------------------------------------- */
+  int (*event_create)(tps_device *, unsigned flags, tps_device_event **out,
+                      tps_error *err);
+  void (*event_destroy)(tps_device *, tps_device_event *);
+  int (*event_record)(tps_device *, tps_device_event *, tps_device_stream *,
+                      tps_op *op, tps_error *err);
+  int (*event_query)(tps_device *, tps_device_event *, tps_error *err);
+  int (*event_synchronize)(tps_device *, tps_device_event *,
+                           uint64_t timeout_ns, tps_error *err);
+  /* Both recorded with timing and finished, on this device; b - a. */
+  int (*event_elapsed)(tps_device *, tps_device_event *a, tps_device_event *b,
+                       double *ms, tps_error *err);
+  uint64_t (*event_handle)(tps_device *, tps_device_event *);
+
+  /* --- memory ------------------------------------------------------------- */
+  /* In stream order; bytes > 0; 256-byte aligned. `op` carries the script's line
+   * and the allocation's id (touches[0].memory), for the device's reports. */
+  int (*memory_allocate)(tps_device *, uint64_t bytes, tps_device_stream *,
+                         tps_op *op, uint64_t *address, tps_error *err);
+  int (*memory_free)(tps_device *, uint64_t address, tps_device_stream *,
+                     tps_op *op, tps_error *err);
+  /* Page-locked host memory. *address is what kernels use for it. `unpin` may
+   * wait for running work: the runtime calls it only when nothing runs. */
+  int (*memory_pin)(tps_device *, uint64_t bytes, void **host,
+                    uint64_t *address, tps_error *err);
+  int (*memory_unpin)(tps_device *, void *host, uint64_t address,
+                      tps_error *err);
+  /* Between device memory and pinned host memory, any direction; host memory
+   * that is not pinned must not be passed. Host pointers are given as the
+   * addresses that memory_pin returned. Ranges lie within one allocation each
+   * and overlap only where source and destination are the same. */
+  int (*copy)(tps_device *, uint64_t to, uint64_t from, uint64_t bytes,
+              tps_device_stream *, tps_op *op, tps_error *err);
+  /* Between two devices of one kind; `stream` belongs to the first argument. */
+  int (*copy_peer)(tps_device *, uint64_t to, tps_device *to_device,
+                   uint64_t from, tps_device *from_device, uint64_t bytes,
+                   tps_device_stream *, tps_op *op, tps_error *err);
+  /* `count` elements of `width` (1, 2, 4, 8) bytes, each set to the low bytes of
+   * `pattern`. */
+  int (*fill)(tps_device *, uint64_t to, uint64_t pattern, unsigned width,
+              uint64_t count, tps_device_stream *, tps_op *op,
+              tps_error *err);
+  /* True when kernels of this device may use the other one's memory; tries to
+   * turn peer access on at the first call. */
+  bool (*can_access_peer)(tps_device *, tps_device *other);
+
+  /* --- modules and kernels -------------------------------------------------- */
+  /* The image may be dropped after the call. Loading must report a bad image
+   * here (look a kernel up at once where the driver is lazy): `probe` is the
+   * name of a kernel known to be in it, or NULL. */
+  int (*module_load)(tps_device *, tps_image_kind, const void *image,
+                     size_t size, const char *probe, tps_device_module **out,
+                     tps_error *err);
+  void (*module_unload)(tps_device *, tps_device_module *);
+  int (*kernel_find)(tps_device *, tps_device_module *, const char *name,
+                     tps_device_kernel **out, tps_error *err);
+  /* Sizes and offsets of the parameters of a kernel known only from a binary:
+   * fills params (certainty BY_SIZE), param_count and param_bytes of *desc. */
+  int (*kernel_params)(tps_device *, tps_device_kernel *,
+                       tps_kernel_desc *desc, tps_error *err);
+  /* Names of the kernels of a loaded binary: an array of owned strings in one
+   * malloc'd block, to be freed by the caller. */
+  int (*module_kernels)(tps_device *, tps_device_module *, char ***names,
+                        size_t *count, tps_error *err);
+  int (*kernel_attributes)(tps_device *, tps_device_kernel *,
+                           tps_kernel_attributes *out, tps_error *err);
+  /* Lets the kernel use up to `bytes` of dynamic shared memory. */
+  int (*kernel_opt_in_shared)(tps_device *, tps_device_kernel *, int64_t bytes,
+                              tps_error *err);
+  /* Blocks of that many threads that fit a multiprocessor. */
+  int (*kernel_occupancy)(tps_device *, tps_device_kernel *, int threads,
+                          int64_t shared, int *blocks, tps_error *err);
+  int (*global_find)(tps_device *, tps_device_module *, const char *name,
+                     uint64_t *address, uint64_t *bytes, tps_error *err);
+  int (*launch)(tps_device *, tps_device_kernel *, const tps_launch *,
+                tps_device_stream *, tps_op *op, tps_error *err);
+} tps_device_face;
+
+struct tps_device {
+  const tps_device_face *face;
+  tps_device_kind kind;
+  int ordinal;
+  tps_device_properties properties;
+  void *runtime; /* the runtime's state for this device */
+};
+
+/* The devices of each kind. `count` may be 0 (CUDA without a driver: then *why
+ * says so). Devices are opened once in the process and stay open; open is cheap:
+ * it makes no CUDA context and starts no thread until the device is used. */
+int tps_cuda_device_count(tps_error *why);
+int tps_cuda_device_open(int ordinal, tps_device **out, tps_error *err);
+int tps_sim_device_count(void); /* TPSTREAM_SIM_DEVICES, default 1, 1 to 64 */
+int tps_sim_device_open(int ordinal, tps_device **out, tps_error *err);
+
+#endif

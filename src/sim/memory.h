@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The simulated device's address space. Device addresses are numbers of a 64-bit
+ * space of its own, not host pointers: global memory with guard zones between the
+ * allocations, a window each for shared, local and parameter memory, and freed
+ * ranges kept for a while so that use after free is told from a wild access.
+ *
+ * Addresses are deterministic: the same calls give the same addresses.
+ *
+ * Threads: allocate and free take a lock; find takes a read lock and is what an
+ * engine calls when its cached allocation does not match. An allocation struct
+ * stays valid until the space is destroyed or, once freed, until
+ * tps_sim_space_reclaim runs while nothing executes; the bytes at `host` likewise.
+ */
+#ifndef TPS_SIM_MEMORY_H
+#define TPS_SIM_MEMORY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Windows of the generic address space. Shared and local addresses inside their
+ * window are per block and per thread; the engine maps them. */
+#define TPS_SIM_SHARED_BASE UINT64_C(0x0000010000000000)
+#define TPS_SIM_SHARED_SIZE UINT64_C(0x0000000100000000)
+#define TPS_SIM_LOCAL_BASE UINT64_C(0x0000020000000000)
+#define TPS_SIM_LOCAL_SIZE UINT64_C(0x0000000100000000)
+#define TPS_SIM_PARAM_BASE UINT64_C(0x0000030000000000)
+#define TPS_SIM_PARAM_SIZE UINT64_C(0x0000000000100000)
+#define TPS_SIM_CODE_BASE UINT64_C(0x0000040000000000) /* + function × 16 */
+#define TPS_SIM_GLOBAL_BASE UINT64_C(0x00007f0000000000)
+
+typedef enum tps_sim_memory_kind {
+  TPS_SIM_DEVICE_MEMORY,
+  TPS_SIM_PINNED,  /* host memory of the process, reachable by kernels */
+  TPS_SIM_VARIABLE, /* a module's __device__ variable */
+  TPS_SIM_CONSTANT, /* read-only for kernels */
+  TPS_SIM_HEAP     /* device-side malloc */
+} tps_sim_memory_kind;
+
+typedef struct tps_sim_allocation {
+  uint64_t base;  /* device address */
+  uint64_t size;  /* bytes */
+  unsigned char *host;
+  uint8_t kind;   /* tps_sim_memory_kind */
+  atomic_bool live;
+  uint64_t id;    /* the runtime's id of the memory, 0 if none */
+  const char *source; /* script that made it, interned, "" if not known */
+  int32_t line;
+  const char *free_source; /* who freed it, valid when not live */
+  int32_t free_line;
+} tps_sim_allocation;
+
+typedef struct tps_sim_space tps_sim_space;
+
+int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err);
+void tps_sim_space_destroy(tps_sim_space *space);
+
+/* bytes > 0. Memory is zero-filled lazily (fresh pages), base 256-byte aligned,
+ * with at least 512 bytes of guard zone around it. OUT_OF_MEMORY when the
+ * device's total would be exceeded. */
+int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
+                     tps_sim_memory_kind kind, tps_sim_allocation **out,
+                     tps_error *err);
+/* Marks the allocation dead at once; its bytes are kept until reclaimed. */
+void tps_sim_free(tps_sim_space *space, tps_sim_allocation *allocation,
+                  const char *source, int line);
+/* Returns dead memory to the host, but for the latest (a quarantine of 64 MiB or
+ * 4096 ranges whose structs stay to name use after free; large ones give their
+ * pages back and keep the struct). Only while no kernel executes. */
+void tps_sim_space_reclaim(tps_sim_space *space);
+void tps_sim_space_info(tps_sim_space *space, uint64_t *free, uint64_t *total);
+
+/* The allocation, live or dead, that contains `address`, or NULL. */
+tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address);
+/* The one nearest to `address` (at or below it if possible), for reports. */
+tps_sim_allocation *tps_sim_find_nearest(tps_sim_space *space,
+                                         uint64_t address);
+/* The live allocation that begins at `address`, or NULL. */
+tps_sim_allocation *tps_sim_find_base(tps_sim_space *space, uint64_t address);
+
+#endif
