@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Run-time compilation: CUDA C++ text → an image source for a runtime module.
+ * NVRTC is opened (dlopen) at the first compile and never before. The source is
+ * compiled for the device in hand (CUBIN and PTX in one compile for a GPU, PTX for
+ * compute_80 or compute_90 for the simulated device) and again for another
+ * architecture when the module is first used there.
+ *
+ * Knows no Lua. Thread-safe: requests are independent.
+ */
+#ifndef TPS_RTC_RTC_H
+#define TPS_RTC_RTC_H
+
+#include "runtime/module.h"
+
+typedef struct tps_rtc_define {
+  const char *name;
+  const char *value; /* NULL: defined as 1 */
+} tps_rtc_define;
+
+typedef struct tps_rtc_header {
+  const char *name, *text;
+} tps_rtc_header;
+
+/* All arrays may be NULL with count 0; everything is copied. */
+typedef struct tps_rtc_request {
+  const char *source;
+  size_t source_size;
+  const char *name;       /* shown in messages; NULL: the script's own place */
+  const char *std;        /* "c++17", NULL: NVRTC's default */
+  const char *arch;       /* "sm_80", "compute_80", "80"; NULL: the device's */
+  bool lineinfo, debug;
+  const tps_rtc_define *defines;
+  size_t define_count;
+  const char *const *includes;
+  size_t include_count;
+  const tps_rtc_header *headers;
+  size_t header_count;
+  const char *const *names; /* name expressions to instantiate */
+  size_t name_count;
+  const char *const *options; /* passed on to NVRTC */
+  size_t option_count;
+} tps_rtc_request;
+
+typedef enum tps_rtc_severity {
+  TPS_RTC_ERROR,
+  TPS_RTC_WARNING,
+  TPS_RTC_NOTE
+} tps_rtc_severity;
+
+typedef struct tps_rtc_diagnostic {
+  uint8_t severity;
+  char *file;    /* as NVRTC names it; the program itself: TPS_RTC_PROGRAM */
+  int line;      /* in that file, 0 if none */
+  int column;    /* of the caret, 1-based, 0 if none */
+  char *message;
+  char *text;    /* the source line, or NULL */
+} tps_rtc_diagnostic;
+
+/* The constant name under which NVRTC sees every program. */
+#define TPS_RTC_PROGRAM "program.cu"
+
+typedef struct tps_rtc_report {
+  char *log; /* NVRTC's whole log, owned; "" if empty */
+  tps_rtc_diagnostic *diagnostics;
+  size_t diagnostic_count;
+  char *note; /* e.g. that the device is newer than NVRTC; NULL if none */
+} tps_rtc_report;
+void tps_rtc_report_free(tps_rtc_report *report);
+
+/* Checks the source (not empty, UTF-8, no NUL, no lines ended by CR alone; strips
+ * a byte-order mark), names and options (no line ends), compiles, and makes the
+ * module on `device`. *report is always filled (to be freed by the caller).
+ * Errors: MISUSE for bad input, COMPILATION with diagnostics in the report,
+ * COMPILER_MISSING (what is missing, where it was looked for, how to get it),
+ * COMPILER (an invalid option lists all options passed), INVALID_IMAGE when there
+ * is neither kernel nor variable. */
+int tps_rtc_compile(tps_context *context, tps_device *device,
+                    const tps_rtc_request *request, tps_module **out,
+                    tps_rtc_report *report, tps_error *err);
+
+/* The line of `script` on which the first line of a string literal stands whose
+ * value is `source` — by lexing the Lua text; the literal that begins nearest to
+ * (at or before, else after) line `call_line` wins. 0 if there is none. */
+int tps_rtc_locate(const char *script, size_t script_size,
+                   const char *source, size_t source_size, int call_line);
+
+/* "13.0" once NVRTC has been opened or can be, else NULL with *err filled;
+ * *path is where the library lies. Opens it. */
+const char *tps_rtc_version(const char **path, tps_error *err);
+
+#endif
