@@ -8,8 +8,8 @@
  *
  * Addresses are deterministic: the same calls give the same addresses.
  *
- * Threads: allocate and free take a lock; find takes a read lock and is what an
- * engine calls when its cached allocation does not match. An allocation struct
+ * Threads: allocate and free take a lock; find takes none and is what an engine
+ * calls when its cached allocation does not match. An allocation struct
  * stays valid until the space is destroyed or, once freed, until
  * tps_sim_space_reclaim runs while nothing executes; the bytes at `host` likewise.
  */
@@ -53,6 +53,11 @@ typedef struct tps_sim_allocation {
   int32_t line;
   const char *free_source; /* who freed it, valid when not live */
   int32_t free_line;
+  /* The device's: a free is queued, so that a second one is refused. */
+  atomic_bool freeing;
+  /* The space's own. */
+  uint64_t died; /* epoch of its death */
+  struct tps_sim_allocation *next; /* in the list of the dead, or of structs */
 } tps_sim_allocation;
 
 typedef struct tps_sim_space tps_sim_space;
@@ -66,6 +71,11 @@ void tps_sim_space_destroy(tps_sim_space *space);
 int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
                      tps_sim_memory_kind kind, tps_sim_allocation **out,
                      tps_error *err);
+/* The same for a device with frees queued: `credit` bytes of what is live count
+ * as free already. */
+int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
+                           tps_sim_memory_kind kind, uint64_t credit,
+                           tps_sim_allocation **out, tps_error *err);
 /* Marks the allocation dead at once; its bytes are kept until reclaimed. */
 void tps_sim_free(tps_sim_space *space, tps_sim_allocation *allocation,
                   const char *source, int line);
@@ -73,13 +83,23 @@ void tps_sim_free(tps_sim_space *space, tps_sim_allocation *allocation,
  * 4096 ranges whose structs stay to name use after free; large ones give their
  * pages back and keep the struct). Only while no kernel executes. */
 void tps_sim_space_reclaim(tps_sim_space *space);
+/* The same while kernels execute: an epoch is taken before a kernel (or a copy)
+ * begins; what died before the oldest epoch of all that run may go. */
+uint64_t tps_sim_space_epoch(tps_sim_space *space);
+void tps_sim_space_reclaim_before(tps_sim_space *space, uint64_t epoch);
+/* True when the quarantine is overfull: a reclaim would give something back. */
+bool tps_sim_space_is_overfull(tps_sim_space *space);
 void tps_sim_space_info(tps_sim_space *space, uint64_t *free, uint64_t *total);
 
-/* The allocation, live or dead, that contains `address`, or NULL. */
+/* The allocation, live or dead, that contains `address`, or NULL. Takes no lock:
+ * to be called by what executes (see the epochs above). */
 tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address);
-/* The one nearest to `address` (at or below it if possible), for reports. */
+/* The live one nearest to `address`, below or above it, for reports; if none
+ * lives, the nearest dead one; NULL when there never was any. */
 tps_sim_allocation *tps_sim_find_nearest(tps_sim_space *space,
                                          uint64_t address);
+/* The same from any thread at any time; takes the lock. */
+tps_sim_allocation *tps_sim_lookup(tps_sim_space *space, uint64_t address);
 /* The live allocation that begins at `address`, or NULL. */
 tps_sim_allocation *tps_sim_find_base(tps_sim_space *space, uint64_t address);
 

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The simulated device's address space. Addresses only ever grow: there is room
+ * for 2^63 bytes, so no range is given out twice, a stale pointer never meets
+ * another's memory, and the table of ranges stays sorted by appending.
+ *
+ * Readers take no lock. They see the table through one atomic pointer and its
+ * length through another; a table that was replaced (it grew, or the dead were
+ * taken out) is kept until whatever executed at that time has ended, which the
+ * epochs tell. Structs of allocations are recycled as structs, never unmapped.
+ *
+ * Host memory: small blocks come from size classes cut from slabs, large ones
+ * are mapped each for itself, so that their pages appear when first touched.
+ */
+#include "sim/memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define ALIGNMENT 256u
+#define GUARD_LEAST UINT64_C(4096)
+#define GUARD_MOST (UINT64_C(8) << 30)
+#define CLASSES 9 /* 256 << 0 … 256 << 8 = 64 KiB */
+#define SMALL (UINT64_C(256) << (CLASSES - 1))
+#define SLAB_BYTES ((size_t)256 << 10)
+#define STRUCTS_PER_SLAB 64
+#define QUARANTINE_BYTES (UINT64_C(64) << 20)
+#define QUARANTINE_RANGES 4096u
+#define EVICT_BATCH 1024u /* taking out of the table costs a pass over it */
+#define LARGEST (UINT64_C(1) << 46)
+
+typedef struct range {
+  uint64_t base, size;
+  tps_sim_allocation *allocation;
+} range;
+
+typedef struct table {
+  _Atomic size_t count;
+  size_t capacity;
+  struct table *next; /* in the list of the retired */
+  uint64_t retired;   /* epoch */
+  range ranges[];
+} table;
+
+typedef struct slab {
+  struct slab *next;
+  _Alignas(64) unsigned char bytes[];
+} slab;
+
+typedef struct chunk {
+  struct chunk *next;
+} chunk;
+
+typedef struct size_class {
+  chunk *free;
+  unsigned char *fresh; /* the rest of the newest slab, still zero */
+  size_t fresh_bytes;
+} size_class;
+
+/* First in, first out. */
+typedef struct list {
+  tps_sim_allocation *first, *last;
+  uint64_t ranges;
+} list;
+
+struct tps_sim_space {
+  pthread_mutex_t lock;
+  _Atomic(table *) table;
+  table *retired;
+  _Atomic uint64_t epoch;
+  uint64_t next; /* address */
+  uint64_t total, used;
+  /* The dead in order of death; those of `kept` still have their bytes. */
+  list bare, kept;
+  uint64_t kept_bytes;
+  atomic_bool overfull;
+  list spare; /* structs for new allocations */
+  size_class classes[CLASSES];
+  slab *slabs;
+};
+
+/* --- lists -------------------------------------------------------------- */
+
+static void push(list *l, tps_sim_allocation *a) {
+  a->next = NULL;
+  if (l->last != NULL)
+    l->last->next = a;
+  else
+    l->first = a;
+  l->last = a;
+  l->ranges++;
+}
+
+static tps_sim_allocation *pop(list *l) {
+  tps_sim_allocation *a = l->first;
+  if (a == NULL) return NULL;
+  l->first = a->next;
+  if (l->first == NULL) l->last = NULL;
+  l->ranges--;
+  return a;
+}
+
+/* --- host memory ---------------------------------------------------------- */
+
+static unsigned char *new_slab(tps_sim_space *space, size_t bytes) {
+  slab *s = aligned_alloc(64, sizeof *s + bytes);
+  if (s == NULL) return NULL;
+  memset(s, 0, sizeof *s + bytes);
+  s->next = space->slabs;
+  space->slabs = s;
+  return s->bytes;
+}
+
+static unsigned class_of(uint64_t bytes) {
+  unsigned c = 0;
+  while (bytes > UINT64_C(256) << c) c++;
+  return c;
+}
+
+static void *small_new(tps_sim_space *space, uint64_t bytes) {
+  unsigned c = class_of(bytes);
+  size_class *k = &space->classes[c];
+  size_t size = (size_t)256 << c;
+  if (k->free != NULL) {
+    chunk *old = k->free;
+    k->free = old->next;
+    return memset(old, 0, (size_t)bytes);
+  }
+  if (k->fresh_bytes < size) {
+    /* Little at first: a script with three small buffers stays small. */
+    size_t slab_bytes = size * 16 < SLAB_BYTES ? size * 16 : SLAB_BYTES;
+    unsigned char *fresh = new_slab(space, slab_bytes);
+    if (fresh == NULL) return NULL;
+    k->fresh = fresh;
+    k->fresh_bytes = slab_bytes;
+  }
+  void *p = k->fresh;
+  k->fresh += size;
+  k->fresh_bytes -= size;
+  return p;
+}
+
+static unsigned char *host_new(tps_sim_space *space, uint64_t bytes) {
+  if (bytes <= SMALL) return small_new(space, bytes);
+  void *p = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+static void host_free(tps_sim_space *space, void *host, uint64_t bytes) {
+  if (host == NULL) return;
+  if (bytes > SMALL) {
+    munmap(host, (size_t)bytes);
+    return;
+  }
+  chunk *c = host;
+  size_class *k = &space->classes[class_of(bytes)];
+  c->next = k->free;
+  k->free = c;
+}
+
+/* --- the table -------------------------------------------------------------- */
+
+static table *table_new(size_t capacity) {
+  table *t = malloc(sizeof *t + capacity * sizeof t->ranges[0]);
+  if (t == NULL) return NULL;
+  atomic_init(&t->count, 0);
+  t->capacity = capacity;
+  t->next = NULL;
+  t->retired = 0;
+  return t;
+}
+
+/* Makes `t` the one that readers see; the old one waits for its last reader. */
+static void publish(tps_sim_space *space, table *t) {
+  table *old = atomic_load_explicit(&space->table, memory_order_relaxed);
+  atomic_store_explicit(&space->table, t, memory_order_release);
+  old->retired = atomic_fetch_add(&space->epoch, 1);
+  old->next = space->retired;
+  space->retired = old;
+}
+
+static bool make_room(tps_sim_space *space) {
+  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+  if (count < t->capacity) return true;
+  table *bigger = table_new(t->capacity * 2);
+  if (bigger == NULL) return false;
+  memcpy(bigger->ranges, t->ranges, count * sizeof t->ranges[0]);
+  atomic_init(&bigger->count, count);
+  publish(space, bigger);
+  return true;
+}
+
+/* There must be room. */
+static void append(tps_sim_space *space, tps_sim_allocation *a) {
+  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+  t->ranges[count] = (range){a->base, a->size, a};
+  atomic_store_explicit(&t->count, count + 1, memory_order_release);
+}
+
+/* Number of ranges that begin at or below `address`. */
+static size_t ranges_below(const table *t, size_t count, uint64_t address) {
+  size_t low = 0;
+  while (count > 0) {
+    size_t half = count / 2;
+    if (t->ranges[low + half].base <= address) {
+      low += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return low;
+}
+
+/* --- the space ---------------------------------------------------------------- */
+
+int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err) {
+  tps_sim_space *space = calloc(1, sizeof *space);
+  table *t = table_new(64);
+  if (space == NULL || t == NULL) {
+    free(space);
+    free(t);
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for an address space");
+  }
+  pthread_mutex_init(&space->lock, NULL);
+  atomic_init(&space->table, t);
+  atomic_init(&space->epoch, 1);
+  space->next = TPS_SIM_GLOBAL_BASE;
+  space->total = total;
+  *out = space;
+  return 0;
+}
+
+static void free_tables(table *t) {
+  while (t != NULL) {
+    table *next = t->next;
+    free(t);
+    t = next;
+  }
+}
+
+void tps_sim_space_destroy(tps_sim_space *space) {
+  if (space == NULL) return;
+  table *t = atomic_load(&space->table);
+  for (size_t i = 0; i < atomic_load(&t->count); i++) {
+    tps_sim_allocation *a = t->ranges[i].allocation;
+    if (a->size > SMALL) host_free(space, a->host, a->size);
+  }
+  free(t);
+  free_tables(space->retired);
+  while (space->slabs != NULL) {
+    slab *next = space->slabs->next;
+    free(space->slabs);
+    space->slabs = next;
+  }
+  pthread_mutex_destroy(&space->lock);
+  free(space);
+}
+
+static uint64_t rounded(uint64_t bytes) {
+  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* Pinned memory is the host's. */
+static uint64_t charge(const tps_sim_allocation *a) {
+  return a->kind == TPS_SIM_PINNED ? 0 : rounded(a->size);
+}
+
+static tps_sim_allocation *struct_new(tps_sim_space *space) {
+  if (space->spare.first == NULL) {
+    tps_sim_allocation *fresh = (tps_sim_allocation *)(void *)new_slab(
+        space, STRUCTS_PER_SLAB * sizeof(tps_sim_allocation));
+    if (fresh == NULL) return NULL;
+    for (size_t i = 0; i < STRUCTS_PER_SLAB; i++)
+      push(&space->spare, &fresh[i]);
+  }
+  return pop(&space->spare);
+}
+
+/* Guard zones grow with the allocation, since addresses cost nothing: twice its
+ * size past its end is still nobody's. */
+static uint64_t take_addresses(tps_sim_space *space, uint64_t bytes) {
+  uint64_t guard = rounded(bytes) * 2;
+  if (guard < GUARD_LEAST) guard = GUARD_LEAST;
+  if (guard > GUARD_MOST) guard = GUARD_MOST;
+  uint64_t base = space->next;
+  space->next += rounded(bytes) + guard;
+  return base;
+}
+
+/* Lock held; the size is known to fit. NULL when out of host memory. */
+static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
+                               tps_sim_memory_kind kind) {
+  if (!make_room(space)) return NULL;
+  tps_sim_allocation *a = struct_new(space);
+  if (a == NULL) return NULL;
+  unsigned char *host = host_new(space, bytes);
+  if (host == NULL) {
+    push(&space->spare, a);
+    return NULL;
+  }
+  a->base = take_addresses(space, bytes);
+  a->size = bytes;
+  a->host = host;
+  a->kind = (uint8_t)kind;
+  a->id = 0;
+  a->source = a->free_source = "";
+  a->line = a->free_line = 0;
+  a->died = 0;
+  atomic_store_explicit(&a->freeing, false, memory_order_relaxed);
+  atomic_store_explicit(&a->live, true, memory_order_relaxed);
+  space->used += charge(a);
+  append(space, a);
+  return a;
+}
+
+static int does_not_fit(tps_sim_space *space, uint64_t bytes, uint64_t left,
+                        tps_error *err) {
+  return tps_fail(err, TPS_OUT_OF_MEMORY,
+                  "out of memory: %llu bytes asked for, %llu free of %llu",
+                  (unsigned long long)bytes, (unsigned long long)left,
+                  (unsigned long long)space->total);
+}
+
+int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
+                           tps_sim_memory_kind kind, uint64_t credit,
+                           tps_sim_allocation **out, tps_error *err) {
+  if (bytes == 0)
+    return tps_fail(err, TPS_INVALID_VALUE, "allocation of 0 bytes");
+  pthread_mutex_lock(&space->lock);
+  uint64_t used = space->used > credit ? space->used - credit : 0;
+  uint64_t left = space->total > used ? space->total - used : 0;
+  int code = 0;
+  if (bytes > LARGEST ||
+      (kind != TPS_SIM_PINNED && rounded(bytes) > left)) {
+    code = does_not_fit(space, bytes, left, err);
+  } else if ((*out = add(space, bytes, kind)) == NULL) {
+    code = tps_fail(err,
+                    kind == TPS_SIM_PINNED ? TPS_OUT_OF_MEMORY
+                                           : TPS_NO_HOST_MEMORY,
+                    "the host has no %llu bytes for the simulated device",
+                    (unsigned long long)bytes);
+  }
+  pthread_mutex_unlock(&space->lock);
+  return code;
+}
+
+int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
+                     tps_sim_memory_kind kind, tps_sim_allocation **out,
+                     tps_error *err) {
+  return tps_sim_allocate_ahead(space, bytes, kind, 0, out, err);
+}
+
+static void look_if_overfull(tps_sim_space *space) {
+  bool overfull =
+      space->kept_bytes > QUARANTINE_BYTES ||
+      space->bare.ranges + space->kept.ranges > QUARANTINE_RANGES + EVICT_BATCH;
+  atomic_store_explicit(&space->overfull, overfull, memory_order_relaxed);
+}
+
+void tps_sim_free(tps_sim_space *space, tps_sim_allocation *a,
+                  const char *source, int line) {
+  pthread_mutex_lock(&space->lock);
+  if (atomic_load_explicit(&a->live, memory_order_relaxed)) {
+    a->free_source = source != NULL ? source : "";
+    a->free_line = line;
+    space->used -= charge(a);
+    space->kept_bytes += a->size;
+    a->died = atomic_fetch_add(&space->epoch, 1);
+    push(&space->kept, a);
+    atomic_store_explicit(&a->live, false, memory_order_release);
+    look_if_overfull(space);
+  }
+  pthread_mutex_unlock(&space->lock);
+}
+
+/* --- reclaiming --------------------------------------------------------------- */
+
+/* Takes the bytes of the oldest dead until the quarantine fits. */
+static void strip(tps_sim_space *space, uint64_t epoch) {
+  while (space->kept_bytes > QUARANTINE_BYTES &&
+         space->kept.first->died < epoch) {
+    tps_sim_allocation *a = pop(&space->kept);
+    space->kept_bytes -= a->size;
+    host_free(space, a->host, a->size);
+    a->host = NULL;
+    push(&space->bare, a);
+  }
+}
+
+/* Moves the oldest dead, at the most `count`, from the lists to `gone`; marked by
+ * a death at 0. */
+static void pick_oldest(tps_sim_space *space, uint64_t count, uint64_t epoch,
+                        list *gone) {
+  while (gone->ranges < count) {
+    bool bare = space->bare.first != NULL;
+    list *from = bare ? &space->bare : &space->kept;
+    if (from->first == NULL || from->first->died >= epoch) break;
+    tps_sim_allocation *a = pop(from);
+    if (!bare) {
+      space->kept_bytes -= a->size;
+      host_free(space, a->host, a->size);
+      a->host = NULL;
+    }
+    a->died = 0;
+    push(gone, a);
+  }
+}
+
+static bool is_gone(const tps_sim_allocation *a) {
+  return a->died == 0 && !atomic_load_explicit(&a->live, memory_order_relaxed);
+}
+
+/* Takes the oldest dead out of the table; their structs serve again. */
+static void evict(tps_sim_space *space, uint64_t epoch) {
+  uint64_t dead = space->bare.ranges + space->kept.ranges;
+  if (dead <= QUARANTINE_RANGES + EVICT_BATCH) return;
+  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+  table *smaller = table_new(t->capacity);
+  if (smaller == NULL) return; /* the next reclaim tries again */
+  list gone = {0};
+  pick_oldest(space, dead - QUARANTINE_RANGES, epoch, &gone);
+  size_t n = 0;
+  for (size_t i = 0; i < count; i++)
+    if (!is_gone(t->ranges[i].allocation))
+      smaller->ranges[n++] = t->ranges[i];
+  atomic_init(&smaller->count, n);
+  publish(space, smaller);
+  for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;)
+    push(&space->spare, a);
+}
+
+static void drop_tables(tps_sim_space *space, uint64_t epoch) {
+  for (table **p = &space->retired; *p != NULL;) {
+    table *t = *p;
+    if (t->retired < epoch) {
+      *p = t->next;
+      free(t);
+    } else {
+      p = &t->next;
+    }
+  }
+}
+
+uint64_t tps_sim_space_epoch(tps_sim_space *space) {
+  return atomic_load(&space->epoch);
+}
+
+bool tps_sim_space_is_overfull(tps_sim_space *space) {
+  return atomic_load_explicit(&space->overfull, memory_order_relaxed);
+}
+
+void tps_sim_space_reclaim_before(tps_sim_space *space, uint64_t epoch) {
+  pthread_mutex_lock(&space->lock);
+  strip(space, epoch);
+  evict(space, epoch);
+  drop_tables(space, epoch);
+  look_if_overfull(space);
+  pthread_mutex_unlock(&space->lock);
+}
+
+void tps_sim_space_reclaim(tps_sim_space *space) {
+  tps_sim_space_reclaim_before(space, UINT64_MAX);
+}
+
+void tps_sim_space_info(tps_sim_space *space, uint64_t *free_bytes,
+                        uint64_t *total) {
+  pthread_mutex_lock(&space->lock);
+  *free_bytes = space->total > space->used ? space->total - space->used : 0;
+  *total = space->total;
+  pthread_mutex_unlock(&space->lock);
+}
+
+/* --- looking up ------------------------------------------------------------------ */
+
+tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address) {
+  table *t = atomic_load_explicit(&space->table, memory_order_acquire);
+  size_t count = atomic_load_explicit(&t->count, memory_order_acquire);
+  size_t below = ranges_below(t, count, address);
+  if (below == 0) return NULL;
+  const range *r = &t->ranges[below - 1];
+  return address - r->base < r->size ? r->allocation : NULL;
+}
+
+tps_sim_allocation *tps_sim_lookup(tps_sim_space *space, uint64_t address) {
+  pthread_mutex_lock(&space->lock);
+  tps_sim_allocation *a = tps_sim_find(space, address);
+  pthread_mutex_unlock(&space->lock);
+  return a;
+}
+
+tps_sim_allocation *tps_sim_find_base(tps_sim_space *space, uint64_t address) {
+  tps_sim_allocation *a = tps_sim_lookup(space, address);
+  bool fits = a != NULL && a->base == address &&
+              atomic_load_explicit(&a->live, memory_order_acquire);
+  return fits ? a : NULL;
+}
+
+static uint64_t distance(const tps_sim_allocation *a, uint64_t address) {
+  if (address < a->base) return a->base - address;
+  uint64_t end = a->base + a->size;
+  return address < end ? 0 : address - end + 1;
+}
+
+/* The better of two for a report; either may be NULL. */
+static tps_sim_allocation *nearer(tps_sim_allocation *a, tps_sim_allocation *b,
+                                  uint64_t address) {
+  if (a == NULL) return b;
+  if (b == NULL) return a;
+  bool a_lives = atomic_load_explicit(&a->live, memory_order_acquire);
+  bool b_lives = atomic_load_explicit(&b->live, memory_order_acquire);
+  if (a_lives != b_lives) return a_lives ? a : b;
+  return distance(b, address) < distance(a, address) ? b : a;
+}
+
+tps_sim_allocation *tps_sim_find_nearest(tps_sim_space *space,
+                                         uint64_t address) {
+  pthread_mutex_lock(&space->lock);
+  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+  tps_sim_allocation *best = NULL;
+  for (size_t i = 0; i < count; i++)
+    best = nearer(best, t->ranges[i].allocation, address);
+  pthread_mutex_unlock(&space->lock);
+  return best;
+}
