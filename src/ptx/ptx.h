@@ -33,10 +33,17 @@ typedef enum tps_ptx_type {
   TPS_PTX_E4M3, TPS_PTX_E5M2, TPS_PTX_E4M3X2, TPS_PTX_E5M2X2,
   TPS_PTX_U16X2, TPS_PTX_S16X2,
   TPS_PTX_TEXREF, TPS_PTX_SAMPLERREF, TPS_PTX_SURFREF,
+  /* of sub-byte and block-scaled matrices, and packed pairs of newer targets */
+  TPS_PTX_B1, TPS_PTX_U4, TPS_PTX_S4, TPS_PTX_F32X2,
+  TPS_PTX_E3M2, TPS_PTX_E2M3, TPS_PTX_E2M1, TPS_PTX_UE8M0, TPS_PTX_UE4M3,
+  TPS_PTX_E3M2X2, TPS_PTX_E2M3X2, TPS_PTX_E2M1X2, TPS_PTX_UE8M0X2,
+  TPS_PTX_E4M3X4, TPS_PTX_E5M2X4, TPS_PTX_E3M2X4, TPS_PTX_E2M3X4,
+  TPS_PTX_E2M1X4,
   TPS_PTX_TYPE_COUNT
 } tps_ptx_type;
 
-unsigned tps_ptx_type_size(tps_ptx_type type); /* bytes; PRED 1, NOTYPE 0 */
+/* Bytes; PRED 1, NOTYPE 0, the opaque references 8, types below a byte 1. */
+unsigned tps_ptx_type_size(tps_ptx_type type);
 
 typedef enum tps_ptx_space {
   TPS_PTX_GENERIC, /* no space given */
@@ -76,6 +83,23 @@ typedef enum tps_ptx_sreg {
   TPS_PTX_SREG_COUNT = TPS_PTX_ENVREG + 32
 } tps_ptx_sreg;
 
+/* How the operands of an instruction are put in order. They stand as written,
+ * destinations first, but for:
+ * - call: always [0] LIST of results, [1] the target (FUNC, or REG when called
+ *   through a pointer), [2] LIST of arguments; then [3] TABLE of an indirect
+ *   call that names one. Either LIST may have count 0. Its elements are VARs of
+ *   the .param space (value 0): an argument or a result given as a register or
+ *   a number has become a st.param before or a ld.param after the call, under
+ *   the call's own guard, and .reg parameters of a function are read and
+ *   written likewise at its begin and before each ret.
+ * - [a, b, {x, y}] of tex, suld, sust, cp.async.bulk.tensor and their kin is
+ *   flattened: ADDR on a, then b, then the VEC, each an operand.
+ * - a register declared as a vector (.reg .v4 .f32 q) is four registers "q.x"…:
+ *   q is a VEC of them, q.y the one.
+ * - var[i] is var plus i elements: an ADDR in memory operands, else a VAR.
+ * - the selectors of video instructions (%r1.b0, .h1, .b3210, .h10) stand in
+ *   the `value` of their REG: one byte for each, lowest lane first, 0x80 + n
+ *   for byte n, 0xc0 + n for half n; 0 is none. */
 typedef enum tps_ptx_operand_kind {
   TPS_PTX_OPD_REG,    /* index: register of the function */
   TPS_PTX_OPD_IMM,    /* value: the 64 bits; `type` U64/S64 for an integer
@@ -129,6 +153,15 @@ typedef struct tps_ptx_instruction {
   int32_t loc;         /* index into the module's locs, or -1 */
   int32_t scope;       /* for the reader */
 } tps_ptx_instruction;
+
+/* How many of the operands, from the first on, are written (0 or 1; a PAIR or
+ * VEC is one). The results of a call are variables: 0. */
+unsigned tps_ptx_destinations(const tps_ptx_instruction *instruction);
+
+/* Splits an opcode ("ld.global.nc.v4.f32") into op, mods, types, spaces and
+ * vector width of *out, the rest zero. False when a word is unknown or too many
+ * are given. */
+bool tps_ptx_split_opcode(const char *opcode, tps_ptx_instruction *out);
 
 /* True when the instruction carries the modifier. */
 bool tps_ptx_has(const tps_ptx_instruction *instruction, tps_ptx_mod mod);
