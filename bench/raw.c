@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What the operations of bench/launch.lua cost in straight C on cudart: the
+ * yardstick for what Lua adds. For each one a line
+ *   name <TAB> median <TAB> least <TAB> most
+ * in microseconds a call, of nine repetitions.
+ *
+ *   cc -O2 -I$CUDA/include bench/raw.c -o raw \
+ *      $CUDA/lib64/libcudart_static.a -ldl -lrt -lpthread
+ *   ./raw [image]
+ *
+ * The image (PTX or CUBIN) must hold the two kernels of `source` below. Without
+ * one NVRTC, opened at run time, compiles them.
+ */
+#define _GNU_SOURCE
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <nvrtc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const char source[] =
+    "extern \"C\" __global__ void nothing() {}\n"
+    "extern \"C\" __global__ void saxpy(float a, const float *x, float *y,\n"
+    "                                  int n) {\n"
+    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n) y[i] = a * x[i] + y[i];\n"
+    "}\n";
+
+enum {
+  REPETITIONS = 9,
+  BATCHES = 20,
+  BATCH = 500, /* a stream takes about 1000 launches before a launch waits */
+  ELEMENTS = 256,
+  BYTES = 1 << 20
+};
+
+static cudaStream_t stream, other;
+static cudaEvent_t event;
+static cudaKernel_t nothing, saxpy;
+static float *x, *y;
+
+#define TRY(call)                                                              \
+  do {                                                                         \
+    cudaError_t e_ = (call);                                                   \
+    if (e_ != cudaSuccess) die(#call, cudaGetErrorString(e_));                 \
+  } while (0)
+
+static void die(const char *what, const char *why) {
+  fprintf(stderr, "raw: %s: %s\n", what, why);
+  exit(1);
+}
+
+/* --- the image -------------------------------------------------------------- */
+
+static char *read_image(const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) die(path, "can't be opened");
+  fseek(file, 0, SEEK_END);
+  long size = ftell(file);
+  rewind(file);
+  char *image = size < 0 ? NULL : calloc((size_t)size + 1, 1);
+  if (image == NULL || fread(image, 1, (size_t)size, file) != (size_t)size)
+    die(path, "can't be read");
+  fclose(file);
+  return image;
+}
+
+static void *open_nvrtc(void) {
+  static const char *const names[] = {
+      "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+      "/usr/local/cuda/lib64/libnvrtc.so"};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    void *library = dlopen(names[i], RTLD_NOW);
+    if (library != NULL) return library;
+  }
+  die("NVRTC", "not found; give an image");
+  return NULL;
+}
+
+#define SYMBOL(name)                                                           \
+  __typeof__(&name) p_##name = (__typeof__(&name))dlsym(library, #name);       \
+  if (p_##name == NULL) die(#name, "not in NVRTC")
+#define COMPILE(call)                                                          \
+  do {                                                                         \
+    if ((call) != NVRTC_SUCCESS) die(#call, "failed");                         \
+  } while (0)
+
+static char *compile_image(void) {
+  void *library = open_nvrtc();
+  SYMBOL(nvrtcCreateProgram);
+  SYMBOL(nvrtcCompileProgram);
+  SYMBOL(nvrtcGetCUBINSize);
+  SYMBOL(nvrtcGetCUBIN);
+  int major, minor;
+  char arch[32];
+  size_t size = 0;
+  nvrtcProgram program;
+  TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+  TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0));
+  snprintf(arch, sizeof arch, "-arch=sm_%d%d", major, minor);
+  const char *options[] = {arch};
+  COMPILE(p_nvrtcCreateProgram(&program, source, "raw.cu", 0, NULL, NULL));
+  COMPILE(p_nvrtcCompileProgram(program, 1, options));
+  COMPILE(p_nvrtcGetCUBINSize(program, &size));
+  char *image = malloc(size);
+  if (image == NULL) die("malloc", "no memory");
+  COMPILE(p_nvrtcGetCUBIN(program, image));
+  return image;
+}
+
+/* --- what is measured ------------------------------------------------------- */
+
+static void launch(cudaKernel_t kernel, unsigned threads, void **arguments) {
+  cudaLaunchConfig_t config = {.gridDim = {1, 1, 1},
+                               .blockDim = {threads, 1, 1},
+                               .stream = stream};
+  TRY(cudaLaunchKernelExC(&config, kernel, arguments));
+}
+
+static void launch_empty(void) { launch(nothing, 1, NULL); }
+
+static void launch_args4(void) {
+  float a = 2.0f;
+  int n = ELEMENTS;
+  void *arguments[] = {&a, &x, &y, &n};
+  launch(saxpy, ELEMENTS, arguments);
+}
+
+static void record(void) { TRY(cudaEventRecord(event, stream)); }
+
+static void record_wait(void) {
+  TRY(cudaEventRecord(event, stream));
+  TRY(cudaStreamWaitEvent(other, event, 0));
+}
+
+static void query(void) { TRY(cudaStreamQuery(stream)); }
+
+static void stream_create_close(void) {
+  cudaStream_t s;
+  TRY(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, 0));
+  TRY(cudaStreamDestroy(s));
+}
+
+static void allocate_free(void) {
+  void *memory;
+  TRY(cudaMallocAsync(&memory, BYTES, stream));
+  TRY(cudaFreeAsync(memory, stream));
+}
+
+/* --- measuring -------------------------------------------------------------- */
+
+static double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+/* Microseconds a call; the waits between the batches are not counted. */
+static double repetition(void (*work)(void), int batches, int batch) {
+  double total = 0;
+  for (int i = 0; i < batches; i++) {
+    double start = now_us();
+    for (int k = 0; k < batch; k++) work();
+    total += now_us() - start;
+    TRY(cudaDeviceSynchronize());
+  }
+  return total / batches / batch;
+}
+
+static int ascending(const void *a, const void *b) {
+  double d = *(const double *)a - *(const double *)b;
+  return (d > 0) - (d < 0);
+}
+
+static void measure(const char *name, void (*work)(void), int batches,
+                    int batch) {
+  double us[REPETITIONS];
+  repetition(work, 1, batch); /* warms up */
+  for (int i = 0; i < REPETITIONS; i++)
+    us[i] = repetition(work, batches, batch);
+  qsort(us, REPETITIONS, sizeof us[0], ascending);
+  printf("%s\t%.4f\t%.4f\t%.4f\n", name, us[REPETITIONS / 2], us[0],
+         us[REPETITIONS - 1]);
+}
+
+static void set_up(const char *path) {
+  cudaLibrary_t library;
+  cudaMemPool_t pool;
+  unsigned long long keep = ~0ull;
+  TRY(cudaSetDevice(0));
+  char *image = path != NULL ? read_image(path) : compile_image();
+  TRY(cudaLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+  TRY(cudaLibraryGetKernel(&nothing, library, "nothing"));
+  TRY(cudaLibraryGetKernel(&saxpy, library, "saxpy"));
+  free(image);
+  TRY(cudaDeviceGetDefaultMemPool(&pool, 0));
+  TRY(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  TRY(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  TRY(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  TRY(cudaMalloc((void **)&x, ELEMENTS * sizeof *x));
+  TRY(cudaMalloc((void **)&y, ELEMENTS * sizeof *y));
+}
+
+int main(int argc, char **argv) {
+  set_up(argc > 1 ? argv[1] : NULL);
+  measure("launch_empty", launch_empty, BATCHES, BATCH);
+  measure("launch_args4", launch_args4, BATCHES, BATCH);
+  measure("record", record, BATCHES, BATCH);
+  measure("record_wait", record_wait, BATCHES, BATCH);
+  measure("query", query, BATCHES, BATCH);
+  measure("stream_create_close", stream_create_close, 5, 20);
+  measure("allocate_free", allocate_free, BATCHES, BATCH);
+  return 0;
+}

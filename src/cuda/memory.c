@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Memory of the CUDA device: allocated in stream order from the device's default
+ * pool, page-locked on the host, copied and filled. Addresses are unified: one
+ * address means the same bytes to the host and to every device.
+ */
+#include "cuda/cuda.h"
+
+static void *pointer(uint64_t address) { return (void *)(uintptr_t)address; }
+
+/* What the pool holds but no buffer uses counts as free: the next allocation
+ * takes it from there. */
+int tps_cuda_memory_info(tps_device *device, uint64_t *free, uint64_t *total,
+                         tps_error *err) {
+  size_t left = 0, all = 0;
+  uint64_t reserved = 0, used = 0;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaMemGetInfo(&left, &all);
+  if (e != cudaSuccess) return tps_cuda_fail(err, e, "cudaMemGetInfo");
+  cudaMemPool_t pool = tps_cuda(device)->pool;
+  e = cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent,
+                              &reserved);
+  if (e == cudaSuccess)
+    e = cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used);
+  if (e != cudaSuccess) return tps_cuda_fail(err, e, "cudaMemPoolGetAttribute");
+  *free = left + (reserved > used ? reserved - used : 0);
+  *total = all;
+  return 0;
+}
+
+/* The second try, when memory is short: gives back what lies idle in the pool,
+ * in pieces too small perhaps, and lets the stream wait for memory that another
+ * one is about to free. Two threads here at once do each other no harm. */
+static cudaError_t allocate_again(tps_cuda_device *self, void **memory,
+                                  uint64_t bytes, cudaStream_t stream) {
+  const enum cudaMemPoolAttr waiting =
+      cudaMemPoolReuseAllowInternalDependencies;
+  int yes = 1, no = 0;
+  cudaGetLastError();
+  cudaMemPoolTrimTo(self->pool, 0);
+  cudaMemPoolSetAttribute(self->pool, waiting, &yes);
+  cudaError_t e = cudaMallocAsync(memory, bytes, stream);
+  cudaMemPoolSetAttribute(self->pool, waiting, &no);
+  return e;
+}
+
+int tps_cuda_memory_allocate(tps_device *device, uint64_t bytes,
+                             tps_device_stream *stream, tps_op *op,
+                             uint64_t *address, tps_error *err) {
+  (void)op;
+  void *memory = NULL;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaMallocAsync(&memory, bytes, (cudaStream_t)stream);
+  if (e == cudaErrorMemoryAllocation)
+    e = allocate_again(tps_cuda(device), &memory, bytes, (cudaStream_t)stream);
+  if (e != cudaSuccess)
+    return tps_cuda_fail(err, e, "cudaMallocAsync of %llu bytes",
+                         (unsigned long long)bytes);
+  *address = (uint64_t)(uintptr_t)memory;
+  return 0;
+}
+
+int tps_cuda_memory_free(tps_device *device, uint64_t address,
+                         tps_device_stream *stream, tps_op *op,
+                         tps_error *err) {
+  (void)op;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaFreeAsync(pointer(address), (cudaStream_t)stream);
+  return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaFreeAsync");
+}
+
+/* Portable: every device's copies may use it. */
+int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, void **host,
+                        uint64_t *address, tps_error *err) {
+  void *memory = NULL, *mapped = NULL;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e =
+      cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+  if (e != cudaSuccess)
+    return tps_cuda_fail(err, e, "cudaHostAlloc of %llu bytes",
+                         (unsigned long long)bytes);
+  e = cudaHostGetDevicePointer(&mapped, memory, 0);
+  if (e != cudaSuccess) {
+    code = tps_cuda_fail(err, e, "cudaHostGetDevicePointer");
+    cudaFreeHost(memory);
+    return code;
+  }
+  *host = memory;
+  *address = (uint64_t)(uintptr_t)mapped;
+  return 0;
+}
+
+int tps_cuda_memory_unpin(tps_device *device, void *host, uint64_t address,
+                          tps_error *err) {
+  (void)address;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaFreeHost(host);
+  return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaFreeHost");
+}
+
+/* --- copies --------------------------------------------------------------- */
+
+int tps_cuda_copy(tps_device *device, uint64_t to, uint64_t from,
+                  uint64_t bytes, tps_device_stream *stream, tps_op *op,
+                  tps_error *err) {
+  (void)op;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaMemcpyAsync(pointer(to), pointer(from), bytes,
+                                  cudaMemcpyDefault, (cudaStream_t)stream);
+  if (e == cudaSuccess) return 0;
+  return tps_cuda_fail(err, e, "cudaMemcpyAsync of %llu bytes",
+                       (unsigned long long)bytes);
+}
+
+int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
+                       uint64_t from, tps_device *from_device, uint64_t bytes,
+                       tps_device_stream *stream, tps_op *op, tps_error *err) {
+  (void)op;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaMemcpyPeerAsync(pointer(to), to_device->ordinal,
+                                      pointer(from), from_device->ordinal,
+                                      bytes, (cudaStream_t)stream);
+  if (e == cudaSuccess) return 0;
+  return tps_cuda_fail(err, e, "cudaMemcpyPeerAsync of %llu bytes",
+                       (unsigned long long)bytes);
+}
+
+/* Memory from a pool has access rights of its own, beside those between the two
+ * contexts that the kernel's globals need. */
+static bool turn_on_peer(tps_cuda_device *self, tps_cuda_device *other) {
+  int can = 0;
+  struct cudaMemAccessDesc access = {
+      .location = {.type = cudaMemLocationTypeDevice,
+                   .id = self->base.ordinal},
+      .flags = cudaMemAccessFlagsProtReadWrite};
+  cudaDeviceCanAccessPeer(&can, self->base.ordinal, other->base.ordinal);
+  if (!can || tps_cuda_use(&other->base, NULL) != 0 ||
+      cudaMemPoolSetAccess(other->pool, &access, 1) != cudaSuccess ||
+      tps_cuda_use(&self->base, NULL) != 0)
+    return false;
+  cudaError_t e = cudaDeviceEnablePeerAccess(other->base.ordinal, 0);
+  return e == cudaSuccess || e == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+bool tps_cuda_can_access_peer(tps_device *device, tps_device *other) {
+  tps_cuda_device *self = tps_cuda(device);
+  if (other->kind != TPS_CUDA) return false;
+  if (other->ordinal == device->ordinal) return true;
+  atomic_schar *known = other->ordinal < TPS_CUDA_PEERS
+                            ? &self->peers[other->ordinal]
+                            : NULL;
+  if (known != NULL && atomic_load(known) != 0) return atomic_load(known) > 0;
+  bool can = turn_on_peer(self, tps_cuda(other));
+  cudaGetLastError();
+  if (known != NULL) atomic_store(known, can ? 1 : -1);
+  return can;
+}
+
+/* --- filling -------------------------------------------------------------- */
+
+/* Narrows a pattern made of equal halves, so that the driver's widest plain fill
+ * (4 bytes) covers what it can. */
+static void narrow(uint64_t *pattern, unsigned *width, uint64_t *count) {
+  while (*width > 1) {
+    unsigned half = *width * 4; /* bits */
+    uint64_t mask = ((uint64_t)1 << half) - 1;
+    if ((*pattern & mask) != (*pattern >> half & mask)) return;
+    *width /= 2;
+    *count *= 2;
+  }
+}
+
+/* Eight bytes with unlike halves: the lower ones in one pass, the upper ones in
+ * another, each as a column of a two-dimensional fill. */
+static int fill_halves(const tps_cuda_driver *driver, uint64_t to,
+                       uint64_t pattern, uint64_t count, CUstream stream) {
+  int code = (int)driver->fill32_rows(to, 8, (unsigned)pattern, 1, count,
+                                      stream);
+  if (code != 0) return code;
+  return (int)driver->fill32_rows(to + 4, 8, (unsigned)(pattern >> 32), 1,
+                                  count, stream);
+}
+
+int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
+                  unsigned width, uint64_t count, tps_device_stream *stream,
+                  tps_op *op, tps_error *err) {
+  (void)op;
+  const tps_cuda_driver *driver = &tps_cuda(device)->driver;
+  cudaStream_t s = (cudaStream_t)stream;
+  uint64_t bytes = width * count;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  narrow(&pattern, &width, &count);
+  if (width == 8)
+    code = fill_halves(driver, to, pattern, count, s);
+  else if (width == 4)
+    code = (int)driver->fill32(to, (unsigned)pattern, count, s);
+  else if (width == 2)
+    code = (int)driver->fill16(to, (unsigned short)pattern, count, s);
+  else
+    code = (int)cudaMemsetAsync(pointer(to), (int)(pattern & 0xff), count, s);
+  if (code == 0) return 0;
+  return tps_cuda_fail(err, code, "filling %llu bytes",
+                       (unsigned long long)bytes);
+}
