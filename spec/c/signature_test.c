@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * C++ types of kernel parameters from mangled names: known names, contradictions
- * between name and PTX, and damaged text. */
+ * C++ types of kernel parameters from mangled names: known names,
+ * contradictions between name and PTX, and damaged text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -230,7 +230,8 @@ static void damage(void **state) {
     for (unsigned n = next_random(&seed) % 5; n > 0; n--)
       text[2 + next_random(&seed) % (size - 2)] =
           letters[next_random(&seed) % (sizeof letters - 1)];
-    if (next_random(&seed) % 4 == 0) text[2 + next_random(&seed) % (size - 2)] = 0;
+    if (next_random(&seed) % 4 == 0)
+      text[2 + next_random(&seed) % (size - 2)] = '\0';
     tps_kernel_desc k = make_kernel(text, SIZES(4, 8));
     assert_int_equal(tps_signature_from_name(&k), 0);
     assert_non_null(k.plain);

@@ -52,8 +52,8 @@ typedef struct tps_kernel_desc {
   uint32_t static_shared; /* bytes, without dynamic */
   uint32_t registers;    /* estimate from live ranges (simulated device) */
   uint32_t local_bytes;  /* per thread, one frame */
-  char *aliases;    /* name expressions that this kernel was asked for by when it
-                       was compiled, each ended by '\n'; owned; NULL if none */
+  char *aliases;    /* name expressions that this kernel was asked for by when
+                       it was compiled, each ended by '\n'; owned; NULL: none */
 } tps_kernel_desc;
 
 /* A __device__ or __constant__ variable of an image. */
@@ -86,8 +86,8 @@ int tps_signature_from_name(tps_kernel_desc *kernel);
  * the name of `&sig<decltype(saxpy)>`), for extern "C" kernels. */
 int tps_signature_from_type(tps_kernel_desc *kernel, const char *type);
 
-/* True when `name` is the kernel's symbol, plain name, whole signature, signature
- * up to the parameters ("scale<float, 4>") or one of its aliases; blanks do not
+/* True when `name` is the kernel's symbol, plain name, whole signature, that up
+ * to the parameters ("scale<float, 4>") or one of its aliases; blanks do not
  * count but in the first two. Several kernels may share a plain name. */
 bool tps_kernel_has_name(const tps_kernel_desc *kernel, const char *name);
 

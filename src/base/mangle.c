@@ -2,10 +2,10 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * A recursive-descent reader of the Itanium C++ ABI's mangling grammar and a
- * printer of the trees it makes. Every function that reads returns NULL (or false)
- * for text outside the grammar; the caller then passes that on, so there is one
- * way to fail. Nodes come from one fixed block; a counter of steps bounds the
- * work, since substitutions let a short text stand for a tree of any size. */
+ * printer of the trees it makes. Every function that reads returns NULL (or
+ * false) for text outside the grammar and the caller passes that on: one way to
+ * fail. Nodes come from one fixed block; a counter of steps bounds the work,
+ * since substitutions let a short text stand for a tree of any size. */
 #include "base/mangle.h"
 
 #include <stdlib.h>
@@ -130,7 +130,8 @@ static bool read_index(mangle *m, unsigned base, unsigned *out) {
   for (; *m->at != '_'; m->at++) {
     unsigned digit;
     if (is_digit(*m->at)) digit = (unsigned)(*m->at - '0');
-    else if (*m->at >= 'A' && *m->at <= 'Z') digit = (unsigned)(*m->at - 'A') + 10;
+    else if (*m->at >= 'A' && *m->at <= 'Z')
+      digit = (unsigned)(*m->at - 'A') + 10;
     else return false;
     if (digit >= base) return false;
     n = n * base + digit;
@@ -245,8 +246,8 @@ static node *read_unnamed(mangle *m) {
   return make_word(m, TPS_NODE_NAME, lambda ? "{lambda}" : "{unnamed}");
 }
 
-/* C1, D0 …: a constructor or destructor: never a kernel, but a kernel's lambda may
- * live in one. */
+/* C1, D0 …: a constructor or destructor: never a kernel, but a kernel's lambda
+ * may live in one. */
 static node *read_structor(mangle *m) {
   bool destructor = m->at[0] == 'D';
   if (!is_digit(m->at[1])) return NULL;
@@ -304,8 +305,8 @@ static node *read_substitution(mangle *m) {
   return m->substitutions[index];
 }
 
-/* T_, T0_ …: the argument itself where it is known. Inside a generic lambda (and
- * in TL0__ …) it is not: a name. */
+/* T_, T0_ …: the argument itself where it is known. Inside a generic lambda
+ * (and in TL0__ …) it is not: a name. */
 static node *read_template_param(mangle *m) {
   unsigned index;
   if (!take(m, "T")) return NULL;
@@ -325,9 +326,9 @@ static node *read_template_param(mangle *m) {
 
 static node *read_number_literal(mangle *m, node *type) {
   const char *text = m->at;
-  while (*m->at != 'E')
-    if (*m->at++ == '\0') return NULL;
-  size_t size = (size_t)(m->at++ - text);
+  size_t size = strcspn(text, "E");
+  if (text[size] == '\0') return NULL;
+  m->at += size + 1;
   int code = type->kind == TPS_NODE_BUILTIN ? type->code : 0;
   if (code == 'b' && size == 1)
     return make_word(m, TPS_NODE_TEXT, *text == '1' ? "true" : "false");
@@ -626,7 +627,8 @@ static node *read_qualified(mangle *m) {
 /* D…: what is no builtin of two letters. */
 static node *read_d_type(mangle *m) {
   unsigned bits;
-  if (take(m, "Dp")) return remember(m, wrap(m, TPS_NODE_EXPANSION, read_type(m)));
+  if (take(m, "Dp"))
+    return remember(m, wrap(m, TPS_NODE_EXPANSION, read_type(m)));
   if (take(m, "Dt") || take(m, "DT")) {
     node *n = wrap(m, TPS_NODE_CALL, read_expression(m));
     if (n == NULL || !take(m, "E")) return NULL;
@@ -663,7 +665,7 @@ static node *read_s_type(mangle *m) {
   return remember(m, with_arguments(m, n, false));
 }
 
-/* u <name>: a builtin of the vendor; U <name> <type>: a qualifier of the vendor. */
+/* u <name>: a builtin of the vendor; U <name> <type>: its qualifier. */
 static node *read_vendor(mangle *m) {
   bool qualifier = *m->at++ == 'U', ok;
   node *n = read_source_name(m);
@@ -675,15 +677,20 @@ static node *read_vendor(mangle *m) {
   return remember(m, qualifier ? read_type(m) : n);
 }
 
+static node *read_indirection(mangle *m, tps_node_kind kind) {
+  m->at++;
+  return remember(m, wrap(m, kind, read_type(m)));
+}
+
 static node *read_type_inner(mangle *m) {
   char c = *m->at;
   if (c == 'U' && (m->at[1] == 'l' || m->at[1] == 't'))
     return remember(m, read_name(m, false));
   switch (c) {
   case 'r': case 'V': case 'K': return read_qualified(m);
-  case 'P': m->at++; return remember(m, wrap(m, TPS_NODE_POINTER, read_type(m)));
-  case 'R': m->at++; return remember(m, wrap(m, TPS_NODE_LVALUE, read_type(m)));
-  case 'O': m->at++; return remember(m, wrap(m, TPS_NODE_RVALUE, read_type(m)));
+  case 'P': return read_indirection(m, TPS_NODE_POINTER);
+  case 'R': return read_indirection(m, TPS_NODE_LVALUE);
+  case 'O': return read_indirection(m, TPS_NODE_RVALUE);
   case 'F': m->at++; return remember(m, read_function(m));
   case 'A': m->at++; return remember(m, read_array(m));
   case 'M': m->at++; return remember(m, read_member_pointer(m));
@@ -707,8 +714,8 @@ static node *read_type(mangle *m) {
 
 /* ---- expressions --------------------------------------------------------- */
 
-/* They occur in the types of constrained templates; only their extent and a rough
- * text matter. */
+/* They occur in the types of constrained templates; only their extent and a
+ * rough text matter. */
 
 static node *make_call(mangle *m, const char *text, node *list) {
   node *n = make_word(m, TPS_NODE_CALL, text);
@@ -760,7 +767,7 @@ static node *read_operation(mangle *m) {
   const operator_row *row = find_operator(m->at);
   if (row == NULL || row->arity == 0) return NULL;
   m->at += 2;
-  if (row->arity == 1) (void)take(m, "_"); /* pp_ and mm_ are the prefix forms */
+  if (row->arity == 1) (void)take(m, "_"); /* pp_ and mm_: prefix forms */
   node *a = read_expression(m);
   if (a == NULL) return NULL;
   if (row->arity == 1) {
@@ -794,8 +801,8 @@ static node *read_expression_inner(mangle *m) {
   if (take(m, "sp")) return wrap(m, TPS_NODE_EXPANSION, read_expression(m));
   if (take(m, "sZ")) {
     node *n = *m->at == 'T' ? read_template_param(m) : read_expression(m);
-    return n != NULL ? make_call(m, "sizeof...", make(m, TPS_NODE_LIST, n, NULL))
-                     : NULL;
+    if (n == NULL) return NULL;
+    return make_call(m, "sizeof...", make(m, TPS_NODE_LIST, n, NULL));
   }
   if (take(m, "fp")) return read_function_param(m);
   if (take(m, "il")) return read_expressions(m, "");

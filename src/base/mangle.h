@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Mangled C++ names (Itanium ABI) → a tree, and trees → readable text. Covers what
- * CUDA kernels and device variables carry; a text outside of it is refused, never
- * guessed at. Every input is safe: memory, depth and work are bounded.
+ * Mangled C++ names (Itanium ABI) → a tree, and trees → readable text. Covers
+ * what CUDA kernels and device variables carry; a text outside of it is refused,
+ * never guessed at. Every input is safe: memory, depth and work are bounded.
  */
 #ifndef TPS_BASE_MANGLE_H
 #define TPS_BASE_MANGLE_H
@@ -43,27 +43,29 @@ typedef struct tps_node {
 
 typedef struct tps_mangle tps_mangle;
 
-/* Room for one name; NULL when out of memory. The mangled text must outlive it. */
+/* Room for one name; NULL when out of memory. The mangled text must outlive
+ * it. */
 tps_mangle *tps_mangle_new(void);
 void tps_mangle_free(tps_mangle *m);
 
 /* "_Z…" → its name, and for a function the parameter list: *is_function tells a
- * function without parameters from a variable. False: not mangled or malformed. */
+ * function without parameters from a variable. False: not mangled or
+ * malformed. */
 bool tps_mangle_name(tps_mangle *m, const char *mangled, tps_node **name,
                      tps_node **params, bool *is_function);
 
-/* The mangled text of a function type as the first argument of a template, whose
- * own name takes the first place among the substitutions. */
+/* The mangled text of a function type as the first argument of a template,
+ * whose own name takes the first place among the substitutions. */
 bool tps_mangle_function_type(tps_mangle *m, const char *mangled,
                               tps_node **params);
 
 /* Readable text of a tree (name, type or parameter list), owned by the caller.
- * `plain` leaves out the template arguments of the outermost name. NULL when it is
- * longer than 8 KiB or memory is out. */
+ * `plain` leaves out the template arguments of the outermost name. NULL when it
+ * is longer than 8 KiB or memory is out. */
 char *tps_mangle_text(tps_mangle *m, const tps_node *node, bool plain);
 
-/* The last component's identifier of a (possibly nested, template) class name, or
- * NULL; *size is its length. */
+/* The last component's identifier of a (possibly nested, template) class name,
+ * or NULL; *size is its length. */
 const char *tps_mangle_identifier(const tps_node *node, size_t *size);
 
 #endif

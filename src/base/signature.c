@@ -35,8 +35,8 @@ static const builtin_row builtins[] = {
     {'b' + 'D', TPS_BFLOAT16, 2}, {'i' + 'D', TPS_UINT32, 4},
     {'s' + 'D', TPS_UINT16, 2}, {'u' + 'D', TPS_UINT8, 1}};
 
-/* The classes that CUDA's headers define over one element type. A name that ends
- * in a digit 1 to 4 below stands for the four vectors of it. */
+/* The classes that CUDA's headers define over one element type. A name without
+ * underscores stands for its four vectors. */
 typedef struct class_row {
   const char *name;
   uint8_t dtype;
@@ -208,7 +208,8 @@ static int apply_names(tps_mangle *m, tps_kernel_desc *kernel,
 /* Names for a kernel of which nothing is known but its symbol. */
 static int unknown_names(tps_kernel_desc *kernel) {
   int code = 0;
-  if (kernel->plain == NULL) code = replace(&kernel->plain, strdup(kernel->name));
+  if (kernel->plain == NULL)
+    code = replace(&kernel->plain, strdup(kernel->name));
   if (code == 0 && kernel->signature == NULL)
     code = replace(&kernel->signature, strdup(kernel->plain));
   return code;
@@ -253,7 +254,7 @@ char *tps_plain_name(const char *mangled) {
   tps_mangle *m = tps_mangle_new();
   if (m == NULL) return NULL;
   char *text = tps_mangle_name(m, mangled, &name, &params, &is_function)
-                   ? text_or(m, name, !is_function ? false : true, mangled)
+                   ? text_or(m, name, is_function, mangled)
                    : strdup(mangled);
   tps_mangle_free(m);
   return text;
@@ -285,8 +286,7 @@ void tps_image_desc_free(tps_image_desc *desc) {
 
 /* ---- finding by name ----------------------------------------------------- */
 
-/* Equal but for blanks; `name` may also end where a signature's parameters begin
- * (the last parenthesis that opens at the outermost level). */
+/* Whether `a` is the text from `b` to `b_end`, blanks aside. */
 static bool same_but_blanks(const char *a, const char *b, const char *b_end) {
   for (;;) {
     while (*a == ' ') a++;
@@ -296,7 +296,8 @@ static bool same_but_blanks(const char *a, const char *b, const char *b_end) {
   }
 }
 
-/* Where the parameters of a signature begin. */
+/* Where the parameters of a signature begin: at the parenthesis that the last
+ * one closes. */
 static const char *parameters_of(const char *signature) {
   const char *p = signature + strlen(signature);
   int depth = 0;
