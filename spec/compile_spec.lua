@@ -1,0 +1,476 @@
+-- api.md, section Run-time compilation: compile, compile_file, load.
+local tp = require "tpstream"
+
+local function failure(fn, ...)
+  local ok, e = pcall(fn, ...)
+  assert.is_false(ok, "an error was expected")
+  return tostring(e), e
+end
+
+-- The line on which this function is called.
+local function here() return debug.getinfo(2, "l").currentline end
+
+local function temporary(text, suffix)
+  local path = os.tmpname()
+  if suffix then
+    os.remove(path)
+    path = path .. suffix
+  end
+  local f = assert(io.open(path, "wb"))
+  f:write(text)
+  f:close()
+  return path
+end
+
+local FILL = [[
+extern "C" __global__ void fill(int *o, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) o[i] = VALUE;
+}]]
+
+local function filled(module)
+  local kernel <close> = module:kernel "fill"
+  local o <close> = tp.zeros("i32", 3)
+  kernel:forall(3, o, 3)
+  return o:read()[3]
+end
+
+describe("compile", function()
+  it("takes defines", function()
+    local m <close> = tp.compile(FILL, { defines = { VALUE = 42 } })
+    assert.equal(42, filled(m))
+    local n <close> = tp.compile(FILL, { defines = { VALUE = "6 * 7 + 1" } })
+    assert.equal(43, filled(n))
+    local b <close> = tp.compile("#if FAST\n#define VALUE 5\n#endif\n" .. FILL,
+      { defines = { FAST = true } })
+    assert.equal(5, filled(b))
+  end)
+
+  it("takes headers from a table", function()
+    local m <close> = tp.compile('#include "v.h"\n' .. FILL,
+      { headers = { ["v.h"] = "#define VALUE 11" } })
+    assert.equal(11, filled(m))
+  end)
+
+  it("takes include directories", function()
+    local path = temporary("#define VALUE 12\n", ".h")
+    local dir, name = path:match "^(.*)/([^/]+)$"
+    local source = ('#include "%s"\n%s'):format(name, FILL)
+    local m <close> = tp.compile(source, { include = dir })
+    assert.equal(12, filled(m))
+    local n <close> = tp.compile(source, { include = { "/nonexistent", dir } })
+    assert.equal(12, filled(n))
+    os.remove(path)
+  end)
+
+  it("takes a standard and options", function()
+    local source = [[
+      #if __cplusplus >= 202002L
+      #define VALUE 20
+      #else
+      #define VALUE 17
+      #endif
+    ]] .. FILL
+    local m <close> = tp.compile(source, { std = "c++20" })
+    assert.equal(20, filled(m))
+    local n <close> = tp.compile(source, { std = "c++17" })
+    assert.equal(17, filled(n))
+    local o <close> = tp.compile(FILL, { options = { "-DVALUE=9" } })
+    assert.equal(9, filled(o))
+  end)
+
+  it("has the standard headers people include", function()
+    for _, header in ipairs { "stdint.h", "stddef.h", "limits.h", "float.h",
+      "math.h", "stdio.h", "assert.h", "string.h", "cstdint", "cmath",
+      "climits", "cstdio", "cassert", "cstring", "cfloat", "cstddef" } do
+      local m <close> = tp.compile(("#include <%s>\n%s"):format(header, FILL),
+        { defines = { VALUE = 1 } })
+      assert.equal(1, filled(m))
+    end
+    local m <close> = tp.compile([[
+      #include <limits.h>
+      #include <float.h>
+      #include <stdint.h>
+      static_assert(sizeof(int64_t) == 8 && UINT8_MAX == 255, "");
+      static_assert(FLT_MANT_DIG == 24, "");
+      ]] .. FILL, { defines = { VALUE = "INT_MAX" } })
+    assert.equal(2147483647, filled(m))
+  end)
+
+  it("finds the toolkit's headers", function()
+    local m <close> = tp.compile([[
+      #include <cuda_fp16.h>
+      extern "C" __global__ void half_of(float *o, float x) {
+        o[0] = __half2float(__float2half(x));
+      }]])
+    assert.same({ "half_of" }, m:kernels())
+  end)
+
+  it("tells an unknown option and those there are", function()
+    local text = failure(tp.compile, FILL, { define = {} })
+    assert.matches("'define'", text)
+    assert.matches("defines", text)
+    assert.matches("lineinfo", text)
+  end)
+
+  it("refuses options of the wrong type", function()
+    for _, opts in ipairs { { defines = 5 }, { include = 5 }, { headers = "x" },
+      { options = "-G" }, { options = { 1 } }, { names = "x" }, { names = { {} } },
+      { name = 5 }, { std = 17 }, { lineinfo = 1 }, { defines = { [1] = 2 } },
+      { defines = { A = {} } }, { include = { false } },
+      { headers = { ["a.h"] = 5 } }, { arch = {} } } do
+      failure(tp.compile, FILL, opts)
+    end
+    failure(tp.compile, FILL, 5)
+    failure(tp.compile, nil)
+    failure(tp.compile, {})
+  end)
+
+  it("knows its architectures", function()
+    local text = failure(tp.compile, FILL, { arch = "sm_1", defines = { VALUE = 1 } })
+    assert.matches("sm_1", text, 1, true)
+    assert.matches("80", text)
+    local kind = tp.current_device():kind()
+    local arch = kind == "sim" and "compute_80" or "compute_90"
+    for _, form in ipairs { arch, tonumber(arch:match "%d+") } do
+      local m <close> = tp.compile(FILL, { arch = form, defines = { VALUE = 4 } })
+      assert.equal(4, filled(m))
+    end
+  end)
+
+  it("gives the PTX and the log", function()
+    local m <close> = tp.compile(FILL, { defines = { VALUE = 1 } })
+    assert.matches("%.version", m:ptx())
+    assert.matches("fill", m:ptx())
+    assert.equal("string", type(m:log()))
+    local w <close> = tp.compile("__device__ int f() { int unused; return 1; }\n"
+      .. FILL, { defines = { VALUE = 1 } })
+    assert.matches("unused", w:log())
+  end)
+
+  it("works under a locale with a decimal comma", function()
+    local old = os.setlocale()
+    for _, name in ipairs { "de_DE.UTF-8", "de_DE", "fr_FR.UTF-8" } do
+      if os.setlocale(name) then break end
+    end
+    local m <close> = tp.compile([[
+      extern "C" __global__ void f(float *o) { o[0] = HALF; }]],
+      { defines = { HALF = 0.5 } })
+    os.setlocale(old)
+    local kernel <close> = m:kernel "f"
+    local o <close> = tp.zeros("f32", 1)
+    kernel:launch({ grid = 1, block = 1 }, o)
+    assert.same({ 0.5 }, o:read())
+  end)
+end)
+
+describe("source text", function()
+  it("may begin with a byte-order mark and have CRLF lines", function()
+    local m <close> = tp.compile("\xEF\xBB\xBF" .. FILL:gsub("\n", "\r\n"),
+      { defines = { VALUE = 8 } })
+    assert.equal(8, filled(m))
+  end)
+
+  it("with a NUL is refused, saying where", function()
+    local text = failure(tp.compile, FILL .. "\n\0\n")
+    assert.matches("NUL", text)
+    assert.matches("6", text)
+  end)
+
+  it("that is not UTF-8 is refused, saying where", function()
+    local text = failure(tp.compile, "// a\n// \xFF b\n" .. FILL)
+    assert.matches("UTF%-8", text)
+    assert.matches("2", text)
+    failure(tp.compile, "// \xC3\n" .. FILL)
+    failure(tp.compile, "// \xED\xA0\x80\n" .. FILL)
+  end)
+
+  it("whose lines end in CR alone is refused", function()
+    local text = failure(tp.compile, (FILL:gsub("\n", "\r")))
+    assert.matches("CR", text)
+  end)
+
+  it("without a kernel or variable is refused", function()
+    for _, source in ipairs { "", " \n", "int f();", "// nothing",
+      "template <class T> __global__ void t(T *p) {}" } do
+      local text = failure(tp.compile, source)
+      assert.matches("kernel", text)
+    end
+  end)
+
+  it("with only a variable is fine", function()
+    local m <close> = tp.compile "__device__ int x[3] = {1, 2, 3};"
+    assert.same({}, m:kernels())
+    local x <close> = m:global "x"
+    assert.equal(12, x:nbytes())
+  end)
+
+  it("may be UTF-8 in comments and strings", function()
+    local m <close> = tp.compile("// größer, 大きい\n" .. FILL,
+      { defines = { VALUE = 3 } })
+    assert.equal(3, filled(m))
+  end)
+end)
+
+describe("a compile error", function()
+  it("shows file, line, source line and caret in the script's numbering",
+    function()
+      local line = here()
+      local text, e = failure(tp.compile, [[
+extern "C" __global__ void f(int *o) {
+  o[0] = undefined_name;
+}]])
+      assert.equal("NVRTC_ERROR_COMPILATION", e.code)
+      assert.matches("undefined_name", text)
+      assert.matches("compile_spec.lua:" .. line + 3, text, 1, true)
+      assert.matches("o[0] = undefined_name;", text, 1, true)
+      assert.matches("\n%s*%^", text)
+    end)
+
+  it("begins with the line of the call", function()
+    local line = here() + 1
+    local text = failure(function() tp.compile("this is no C", { name = "x.cu" }) end)
+    assert.matches("^[^\n]*compile_spec.lua:" .. line, text)
+  end)
+
+  it("finds literals inside tables and in variables", function()
+    local program = {
+      first = line, -- luacheck: ignore
+      source = [[
+
+extern "C" __global__ void g(int *o) {
+  o[0] = 1
+}]], at = here() - 3 }
+    local text = failure(tp.compile, program.source)
+    assert.matches("compile_spec.lua:" .. program.at + 2, text, 1, true)
+  end)
+
+  it("uses the name given and the line within the source", function()
+    local text = failure(tp.compile, "int x;\nint y = z;\n",
+      { name = "mine.cu" })
+    assert.matches("mine.cu:2", text, 1, true)
+    assert.matches("int y = z;", text, 1, true)
+  end)
+
+  it("shows the line within the source where no literal is found", function()
+    local text = failure(tp.compile, "int a;\n" .. "int b = c;" .. "\n")
+    assert.matches(":2", text, 1, true)
+  end)
+
+  it("shows every diagnostic", function()
+    local text = failure(tp.compile, "int a = b1;\nint c = b2;\nint d = b3;\n")
+    for i = 1, 3 do assert.matches("b" .. i, text) end
+  end)
+
+  it("in a header names the header", function()
+    local text = failure(tp.compile, '#include "bad.h"\n',
+      { headers = { ["bad.h"] = "int ok;\nint x = nope;\n" } })
+    assert.matches("bad.h:2", text, 1, true)
+  end)
+
+  it("for a missing header names it", function()
+    local text = failure(tp.compile, '#include "not/there.h"\n')
+    assert.matches("not/there.h", text, 1, true)
+  end)
+
+  it("for an invalid option lists the options passed", function()
+    local text = failure(tp.compile, FILL, { options = { "--no-such-option" } })
+    assert.matches("--no-such-option", text, 1, true)
+  end)
+
+  it("refuses line ends in names and name expressions", function()
+    failure(tp.compile, FILL, { name = "a\nb.cu", defines = { VALUE = 1 } })
+    failure(tp.compile, FILL, { names = { "f\n(1)" }, defines = { VALUE = 1 } })
+    failure(tp.compile, FILL, { options = { "-DX\n" }, defines = { VALUE = 1 } })
+  end)
+end)
+
+describe("compile_file", function()
+  it("compiles a file and shows its name in errors", function()
+    local path = temporary(FILL, ".cu")
+    local m <close> = tp.compile_file(path, { defines = { VALUE = 15 } })
+    assert.equal(15, filled(m))
+    local text = failure(tp.compile_file, path)
+    assert.matches(path .. ":3", text, 1, true)
+    assert.matches("VALUE", text)
+    os.remove(path)
+  end)
+
+  it("names a missing file", function()
+    local text = failure(tp.compile_file, "/no/such/file.cu")
+    assert.matches("/no/such/file.cu", text, 1, true)
+    assert.matches("No such file", text)
+    failure(tp.compile_file, "/")
+    failure(tp.compile_file, nil)
+  end)
+
+  it("finds headers beside the file", function()
+    local header = temporary("#define VALUE 21\n", ".h")
+    local path = temporary(('#include "%s"\n%s'):format(
+      header:match "[^/]+$", FILL), ".cu")
+    local m <close> = tp.compile_file(path)
+    assert.equal(21, filled(m))
+    os.remove(header)
+    os.remove(path)
+  end)
+end)
+
+local PTX = [[
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry fill(.param .u64 o, .param .u32 n)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [o];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p1, %r5, %r1;
+  @%p1 bra DONE;
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.s32 %rd3, %r5, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], 99;
+DONE:
+  ret;
+}
+]]
+
+describe("load", function()
+  it("takes PTX text", function()
+    local m <close> = tp.load(PTX)
+    assert.same({ "fill" }, m:kernels())
+    assert.equal(99, filled(m))
+  end)
+
+  it("takes a path", function()
+    local path = temporary(PTX, ".ptx")
+    local m <close> = tp.load(path)
+    assert.equal(99, filled(m))
+    os.remove(path)
+  end)
+
+  it("takes what compile made", function()
+    local m <close> = tp.compile(FILL, { defines = { VALUE = 31 } })
+    local n <close> = tp.load(m:ptx())
+    assert.equal(31, filled(n))
+  end)
+
+  it("refuses broken PTX", function()
+    local _, e = failure(tp.load, PTX:sub(1, #PTX // 2))
+    assert.equal("cudaErrorInvalidPtx", e.code)
+    assert.equal(218, e.number)
+    local text
+    text, e = failure(tp.load, (PTX:gsub("mad%.lo%.s32", "mat.lo.s32")))
+    assert.equal("cudaErrorInvalidPtx", e.code)
+    assert.matches("mat", text)
+    assert.matches("14", text)
+  end)
+
+  it("refuses PTX of a newer version", function()
+    local _, e = failure(tp.load, (PTX:gsub("7%.0", "99.0")))
+    assert.equal("cudaErrorUnsupportedPtxVersion", e.code)
+    assert.equal(222, e.number)
+  end)
+
+  it("refuses what is no image", function()
+    for _, bad in ipairs { "", "hello\nworld, this is no image\n", ("\0"):rep(100),
+      "\127ELF" } do
+      local ok, e = pcall(tp.load, bad)
+      assert.is_false(ok)
+      if type(e) ~= "string" then
+        assert.is_truthy(({ cudaErrorInvalidKernelImage = true,
+          cudaErrorInvalidPtx = true })[e.code], e.code)
+      end
+    end
+    failure(tp.load)
+    failure(tp.load, 5)
+  end)
+
+  it("names a missing file", function()
+    local text = failure(tp.load, "/no/such/file.ptx")
+    assert.matches("/no/such/file.ptx", text, 1, true)
+  end)
+end)
+
+describe("a module", function()
+  it("lists overloads with their signatures", function()
+    local m <close> = tp.compile [[
+      __global__ void f(int *o) { o[0] = 1; }
+      __global__ void f(float *o) { o[0] = 2; }
+      __global__ void g(int *o) { o[0] = 3; }]]
+    local names = {}
+    for _, n in ipairs(m:kernels()) do names[n] = true end
+    assert.is_true(names.g)
+    local text = failure(m.kernel, m, "f")
+    assert.matches("float", text)
+    assert.matches("int", text)
+    local o <close> = tp.zeros("f32", 1)
+    local k <close> = m:kernel "_Z1fPf"
+    k:launch({ grid = 1, block = 1 }, o)
+    assert.same({ 2 }, o:read())
+  end)
+
+  it("has globals as buffers", function()
+    local m <close> = tp.compile [[
+      __device__ int counter = 5;
+      __constant__ float table[4] = {1, 2, 3, 4};
+      namespace ns { __device__ double d[2]; }
+      extern "C" __global__ void bump() { counter++; ns::d[1] = table[2]; }]]
+    local counter <close> = m:global "counter"
+    assert.equal(4, counter:nbytes())
+    local bump <close> = m:kernel "bump"
+    bump:launch { grid = 1, block = 1 }
+    assert.equal(6, (string.unpack("<i4", counter:bytes())))
+    local table_ <close> = m:global "table"
+    assert.equal(16, table_:nbytes())
+    local d <close> = m:global "ns::d"
+    local d0, d1 = string.unpack("<dd", d:bytes())
+    assert.equal(0, d0)
+    assert.equal(3, d1)
+    local text = failure(m.global, m, "nope")
+    assert.matches("'nope'", text)
+    assert.matches("counter", text)
+  end)
+
+  it("of two compiles of one source have variables of their own", function()
+    local source = [[
+      __device__ int n;
+      extern "C" __global__ void up() { n++; }]]
+    local a <close> = tp.compile(source)
+    local b <close> = tp.compile(source)
+    local up <close> = a:kernel "up"
+    up:launch { grid = 1, block = 1 }
+    local na <close> = a:global "n"
+    local nb <close> = b:global "n"
+    assert.equal(1, (string.unpack("<i4", na:bytes())))
+    assert.equal(0, (string.unpack("<i4", nb:bytes())))
+  end)
+
+  it("closed is refused, with its kernels", function()
+    local m = tp.compile(FILL, { defines = { VALUE = 1 } })
+    local k = m:kernel "fill"
+    m:close()
+    m:close()
+    assert.matches("closed", tostring(m))
+    for _, call in ipairs { "kernel", "kernels", "global", "log", "ptx" } do
+      assert.matches("attempt to use a closed module",
+        (failure(m[call], m, "fill")))
+    end
+    failure(k.launch, k, { grid = 1, block = 1 }, nil, 0)
+  end)
+
+  it("closed lets what runs end", function()
+    local o <close> = tp.zeros("i32", 1000)
+    local m = tp.compile(FILL, { defines = { VALUE = 1 } })
+    local k = m:kernel "fill"
+    k:forall(1000, o, 1000)
+    m:close()
+    assert.equal(1, o:read()[1000])
+  end)
+end)

@@ -1,0 +1,607 @@
+-- api.md, section Launch.
+local tp = require "tpstream"
+local numbers = require "spec.support.numbers"
+
+local SOURCE = [=[
+struct Pair { char a; double b; };
+template <class T> __device__ void store(T *o, T v) { o[0] = v; }
+extern "C" {
+__global__ void take_i8(signed char *o, signed char v) { store(o, v); }
+__global__ void take_u8(unsigned char *o, unsigned char v) { store(o, v); }
+__global__ void take_i16(short *o, short v) { store(o, v); }
+__global__ void take_u16(unsigned short *o, unsigned short v) { store(o, v); }
+__global__ void take_i32(int *o, int v) { store(o, v); }
+__global__ void take_u32(unsigned *o, unsigned v) { store(o, v); }
+__global__ void take_i64(long long *o, long long v) { store(o, v); }
+__global__ void take_u64(unsigned long long *o, unsigned long long v) {
+  store(o, v);
+}
+__global__ void take_f32(float *o, float v) { store(o, v); }
+__global__ void take_f64(double *o, double v) { store(o, v); }
+__global__ void take_bool(bool *o, bool v) { store(o, v); }
+__global__ void take_char(char *o, char v) { store(o, v); }
+__global__ void take_pair(double *o, Pair p) { o[0] = p.a + p.b; }
+__global__ void is_null(int *o, const float *p) { o[0] = p == nullptr; }
+__global__ void vectors(float4 *o, const float2 *p) { o[0].w = p[0].y; }
+__global__ void opaque(void *o, const Pair *p) { *(double *)o = p->b; }
+__global__ void nothing() {}
+__global__ void where(int *o) {
+  int t = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  int b = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  o[b * (blockDim.x * blockDim.y * blockDim.z) + t] = b * 10000 + t;
+}
+__global__ void shared_size(unsigned *o) {
+  extern __shared__ char dynamic[];
+  unsigned n;
+  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(n));
+  if (n) dynamic[n - 1] = 1;
+  o[0] = n;
+}
+__global__ void static_shared(int *o) {
+  __shared__ int s[2048];
+  extern __shared__ int d[];
+  s[threadIdx.x] = threadIdx.x;
+  d[threadIdx.x] = s[threadIdx.x];
+  __syncthreads();
+  o[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x] + d[threadIdx.x];
+}
+__global__ void __launch_bounds__(64) at_most_64(int *o) { o[0] = blockDim.x; }
+__global__ void index(int *o, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) o[i] = i * 3;
+}
+}
+__global__ void mangled(int *o, unsigned short v, const double *p) {
+  o[0] = v + (int)p[0];
+}
+namespace ns { __global__ void inner(int *o) { o[0] = 77; } }
+]=]
+
+local module
+local one = { grid = 1, block = 1 }
+
+local function message_of(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert.is_false(ok, "an error was expected")
+  return tostring(message), message
+end
+
+setup(function() module = tp.compile(SOURCE) end)
+teardown(function() module:close() end)
+
+local function launch(name, shape, ...)
+  local kernel <close> = module:kernel(name)
+  kernel:launch(shape, ...)
+end
+
+local INTEGERS = { -- kernel, dtype, least, most
+  { "take_i8", "int8", -128, 127 },
+  { "take_u8", "uint8", 0, 255 },
+  { "take_i16", "int16", -32768, 32767 },
+  { "take_u16", "uint16", 0, 65535 },
+  { "take_i32", "int32", -2147483648, 2147483647 },
+  { "take_u32", "uint32", 0, 4294967295 },
+  { "take_i64", "int64", math.mininteger, math.maxinteger },
+  { "take_u64", "uint64", math.mininteger, math.maxinteger },
+}
+
+describe("a scalar argument", function()
+  for _, row in ipairs(INTEGERS) do
+    local name, dtype, least, most = table.unpack(row)
+    it(dtype .. " takes its whole range", function()
+      local o <close> = tp.zeros(dtype, 1)
+      local g = numbers.generator(#dtype)
+      for _, v in ipairs { least, most, 0, 1, least == math.mininteger
+        and g.bits() or g.int(least, most) } do
+        launch(name, one, o, v)
+        assert.equal(v, o:read()[1])
+      end
+      launch(name, one, o, 5.0)
+      assert.equal(5, o:read()[1])
+    end)
+
+    it(dtype .. " refuses what does not fit", function()
+      local o <close> = tp.zeros(dtype, 1)
+      local bad = { 0.5, 0 / 0, math.huge, -math.huge, "1", true, {}, print,
+        1e30 }
+      if least ~= math.mininteger then
+        bad[#bad + 1] = least - 1
+        bad[#bad + 1] = most + 1
+      end
+      for _, v in ipairs(bad) do
+        local text = message_of(launch, name, one, o, v)
+        assert.matches(name, text)
+        assert.matches("2", text)
+      end
+      assert.same({ 0 }, o:read())
+    end)
+  end
+
+  it("out of range names value and type", function()
+    local o <close> = tp.zeros("u8", 1)
+    local text = message_of(launch, "take_u8", one, o, 256)
+    assert.matches("256", text)
+    assert.matches("unsigned char", text)
+    assert.matches("'take_u8'", text)
+  end)
+
+  it("float32 rounds and keeps infinities and NaN", function()
+    local o <close> = tp.zeros("f32", 1)
+    for _, v in ipairs { 0.1, -1 / 3, math.huge, -math.huge, -0.0, 7 } do
+      launch("take_f32", one, o, v)
+      assert.equal(numbers.bits32(v), numbers.bits32(o:read()[1]))
+    end
+    launch("take_f32", one, o, 0 / 0)
+    local r = o:read()[1]
+    assert.is_true(r ~= r)
+    for _, bad in ipairs { 1e39, "1", true, {} } do
+      message_of(launch, "take_f32", one, o, bad)
+    end
+  end)
+
+  it("float64 keeps every bit", function()
+    local o <close> = tp.zeros("f64", 1)
+    for _, v in ipairs { 0.1, 5e-324, -0.0, math.huge, 2 ^ 53 + 2, 3 } do
+      launch("take_f64", one, o, v)
+      assert.equal(numbers.bits64(v), numbers.bits64(o:read()[1]))
+    end
+  end)
+
+  it("bool takes booleans and no numbers", function()
+    local o <close> = tp.zeros("u8", 1)
+    launch("take_bool", one, o, true)
+    assert.same({ 1 }, o:read())
+    launch("take_bool", one, o, false)
+    assert.same({ 0 }, o:read())
+    for _, bad in ipairs { 1, 0, "true" } do
+      local text = message_of(launch, "take_bool", one, o, bad)
+      assert.matches("bool", text)
+    end
+    message_of(launch, "take_bool", one, o, nil)
+  end)
+
+  it("char* takes int8 and uint8", function()
+    local a <close> = tp.zeros("i8", 1)
+    local b <close> = tp.zeros("u8", 1)
+    launch("take_char", one, a, -3)
+    launch("take_char", one, b, 3)
+    assert.same({ -3 }, a:read())
+    assert.same({ 3 }, b:read())
+  end)
+
+  it("a struct is a string of exactly its size", function()
+    local o <close> = tp.zeros("f64", 1)
+    launch("take_pair", one, o, string.pack("<bxxxxxxxd", 3, 0.25))
+    assert.same({ 3.25 }, o:read())
+    for _, bad in ipairs { string.pack("<bd", 3, 0.25), "", ("x"):rep(17) } do
+      local text = message_of(launch, "take_pair", one, o, bad)
+      assert.matches("16", text)
+      assert.matches(tostring(#bad), text)
+    end
+    message_of(launch, "take_pair", one, o, 5)
+    message_of(launch, "take_pair", one, o, nil)
+  end)
+end)
+
+describe("a pointer argument", function()
+  it("nil is a null pointer, also a trailing one", function()
+    local o <close> = tp.zeros("i32", 1)
+    local x <close> = tp.zeros("f32", 1)
+    launch("is_null", one, o, nil)
+    assert.same({ 1 }, o:read())
+    launch("is_null", one, o, x)
+    assert.same({ 0 }, o:read())
+    local kernel <close> = module:kernel "is_null"
+    kernel:launch(one, o)
+    assert.same({ 1 }, o:read())
+  end)
+
+  it("checks the element type", function()
+    local i <close> = tp.zeros("i32", 4)
+    local f <close> = tp.zeros("f32", 4)
+    local d <close> = tp.zeros("f64", 4)
+    local text = message_of(launch, "take_i32", one, f, 1)
+    assert.matches("'take_i32'", text)
+    assert.matches("1", text)
+    assert.matches("int", text)
+    assert.matches("float32", text)
+    message_of(launch, "take_u32", one, i, 1)
+    message_of(launch, "is_null", one, i, d)
+    message_of(launch, "take_bool", one, i, true)
+    message_of(launch, "mangled", one, i, 1, f)
+    launch("mangled", one, i, 9, d)
+    assert.equal(9, i:read()[1])
+  end)
+
+  it("to a vector takes its elements", function()
+    local o <close> = tp.zeros("f32", 4)
+    local p <close> = tp.buffer("f32", { 1, 2.5 })
+    launch("vectors", one, o, p)
+    assert.same({ 0, 0, 0, 2.5 }, o:read())
+    local i <close> = tp.zeros("i32", 4)
+    message_of(launch, "vectors", one, i, p)
+  end)
+
+  it("to void or a struct takes anything", function()
+    local o <close> = tp.zeros("f64", 1)
+    local p <close> = tp.buffer("u8", string.pack("<i8d", 0, 6.5))
+    launch("opaque", one, o, p)
+    assert.same({ 6.5 }, o:read())
+  end)
+
+  it("takes slices", function()
+    local o <close> = tp.zeros("i32", 4)
+    local s <close> = o:slice(3, 1)
+    launch("take_i32", one, s, 8)
+    assert.same({ 0, 0, 8, 0 }, o:read())
+  end)
+
+  it("refuses numbers, strings and closed buffers", function()
+    local o = tp.zeros("i32", 1)
+    for _, bad in ipairs { 0, 1.5, "x", {}, true, print } do
+      message_of(launch, "take_i32", one, bad, 1)
+    end
+    o:close()
+    assert.matches("closed buffer", message_of(launch, "take_i32", one, o, 1))
+  end)
+
+  it("refuses another device's memory, naming both", function()
+    local here, there = tp.current_device(), tp.device "sim"
+    if here == there then
+      if #tp.devices() < 2 then
+        pending "needs two devices (TPSTREAM_SIM_DEVICES=2)"
+        return
+      end
+      there = tp.device(1)
+    end
+    local o <close> = tp.buffer("i32", 1, { device = there })
+    local text = message_of(launch, "take_i32", one, o, 1)
+    for _, d in ipairs { here, there } do
+      assert.matches(("%s:%d"):format(d:kind(), d:index()), text, 1, true)
+    end
+  end)
+end)
+
+describe("the number of arguments", function()
+  it("must be the kernel's", function()
+    local o <close> = tp.zeros("i32", 1)
+    for _, args in ipairs { {}, { o, 1, 2 }, { o, 1, nil, 3 } } do
+      local text = message_of(launch, "take_i32", one,
+        table.unpack(args, 1, 4))
+      assert.matches("'take_i32'", text)
+    end
+    local kernel <close> = module:kernel "take_i32"
+    local text = message_of(kernel.launch, kernel, one, o, 1, 2)
+    assert.matches("2", text)
+    assert.matches("3", text)
+    launch("nothing", one)
+    message_of(launch, "nothing", one, 1)
+  end)
+end)
+
+describe("the shape", function()
+  it("has up to three dimensions", function()
+    local function run(grid, block, n)
+      local o <close> = tp.zeros("i32", n)
+      launch("where", { grid = grid, block = block }, o)
+      local r, threads = o:read(), 1
+      if type(block) == "table" then
+        for _, b in ipairs(block) do threads = threads * b end
+      else
+        threads = block
+      end
+      for i = 0, n - 1 do
+        assert.equal(i // threads * 10000 + i % threads, r[i + 1])
+      end
+    end
+    run(3, 40, 120)
+    run({ 2, 3 }, { 5, 7 }, 210)
+    run({ 2, 1, 3 }, { 3, 2, 4 }, 144)
+    run({ 4 }, { 33 }, 132)
+  end)
+
+  for name, shape in pairs {
+    ["a zero in the grid"] = { grid = 0, block = 1 },
+    ["a zero in the block"] = { grid = 1, block = { 1, 0 } },
+    ["a negative grid"] = { grid = -1, block = 1 },
+    ["a fraction"] = { grid = 1.5, block = 1 },
+    ["NaN"] = { grid = 1, block = 0 / 0 },
+    ["a string"] = { grid = "1", block = {} },
+    ["no grid"] = { block = 1 },
+    ["no block"] = { grid = 1 },
+    ["an empty table"] = { grid = {}, block = 1 },
+    ["four dimensions"] = { grid = { 1, 1, 1, 1 }, block = 1 },
+    ["a block of 1025"] = { grid = 1, block = 1025 },
+    ["a block of 64 x 17"] = { grid = 1, block = { 64, 17 } },
+    ["a block with z 65"] = { grid = 1, block = { 1, 1, 65 } },
+    ["a grid with y 65536"] = { grid = { 1, 65536 }, block = 1 },
+    ["a grid with z 65536"] = { grid = { 1, 1, 65536 }, block = 1 },
+    ["a grid of 2^31"] = { grid = 1 << 31, block = 1 },
+    ["a huge block"] = { grid = 1, block = math.maxinteger },
+    ["an overflowing block"] = { grid = 1, block = { 1 << 32, 1 << 32 } },
+    ["negative shared memory"] = { grid = 1, block = 1, shared = -1 },
+    ["shared memory of a fraction"] = { grid = 1, block = 1, shared = 0.5 },
+    ["too much shared memory"] = { grid = 1, block = 1, shared = 1 << 20 },
+    ["an unknown field"] = { grid = 1, block = 1, blocks = 2 },
+    ["what is no stream"] = { grid = 1, block = 1, stream = 5 },
+    ["a cooperative that is no boolean"] = { grid = 1, block = 1,
+      cooperative = 1 },
+  } do
+    it("refuses " .. name, function()
+      message_of(launch, "nothing", shape)
+      local kernel <close> = module:kernel "nothing"
+      message_of(kernel.bind, kernel, shape)
+    end)
+  end
+
+  it("refuses what is no table", function()
+    for _, bad in ipairs { 1, "x", true } do
+      message_of(launch, "nothing", bad)
+    end
+    message_of(launch, "nothing")
+  end)
+
+  it("names the bound that broke", function()
+    local text = message_of(launch, "nothing", { grid = 1, block = 2048 })
+    assert.matches("'nothing'", text)
+    assert.matches("2048", text)
+    assert.matches("1024", text)
+    text = message_of(launch, "at_most_64", { grid = 1, block = 65 })
+    assert.matches("65", text)
+    assert.matches("64", text)
+    text = message_of(launch, "nothing", { grid = { 1, 70000 }, block = 1 })
+    assert.matches("70000", text)
+    assert.matches("65535", text)
+    text = message_of(launch, "nothing", { grid = 1, block = 1, blok = 1 })
+    assert.matches("'blok'", text)
+    assert.matches("block", text)
+  end)
+
+  it("gives device errors CUDA's codes", function()
+    local _, e = message_of(launch, "nothing", { grid = 1, block = 1025 })
+    if type(e) ~= "string" then
+      assert.equal("cudaErrorInvalidValue", e.code)
+    end
+  end)
+
+  it("takes the most of each", function()
+    launch("nothing", { grid = 1, block = 1024 })
+    launch("nothing", { grid = 1, block = { 1, 1, 64 } })
+    launch("nothing", { grid = { 1, 65535 }, block = 1 })
+    tp.current_stream():synchronize()
+  end)
+
+  it("runs on the stream it names", function()
+    local s <close> = tp.Stream()
+    local o <close> = tp.zeros("i32", 1)
+    launch("take_i32", { grid = 1, block = 1, stream = s }, o, 4)
+    s:synchronize()
+    assert.same({ 4 }, o:read())
+  end)
+end)
+
+describe("shared memory", function()
+  it("dynamic: the kernel has what was asked for", function()
+    local o <close> = tp.zeros("u32", 1)
+    for _, n in ipairs { 0, 1, 1000, 49152 } do
+      launch("shared_size", { grid = 1, block = 1, shared = n }, o)
+      assert.equal(n, o:read()[1])
+    end
+  end)
+
+  it("over 48 KiB is opted into by itself", function()
+    local o <close> = tp.zeros("u32", 1)
+    local most = tp.current_device():properties().shared_per_block_optin
+    launch("shared_size", { grid = 1, block = 1, shared = 100000 }, o)
+    assert.equal(100000, o:read()[1])
+    launch("shared_size", { grid = 1, block = 1, shared = most }, o)
+    assert.equal(most, o:read()[1])
+    local text = message_of(launch, "shared_size",
+      { grid = 1, block = 1, shared = most + 1 }, o)
+    assert.matches(tostring(most), text, 1, true)
+    assert.matches(tostring(most + 1), text, 1, true)
+  end)
+
+  it("static and dynamic together count", function()
+    local o <close> = tp.zeros("i32", 64)
+    launch("static_shared", { grid = 1, block = 64, shared = 45000 }, o)
+    for _, v in ipairs(o:read()) do assert.equal(63, v) end
+    local most = tp.current_device():properties().shared_per_block_optin
+    local text = message_of(launch, "static_shared",
+      { grid = 1, block = 64, shared = most - 8000 }, o)
+    assert.matches("8192", text)
+  end)
+end)
+
+describe("bind", function()
+  it("launches with a fixed shape", function()
+    local o <close> = tp.zeros("i32", 100)
+    local kernel <close> = module:kernel "index"
+    local go = kernel:bind { grid = 4, block = 32 }
+    for n = 1, 100 do go(o, n) end
+    local r = o:read()
+    for i = 0, 99 do assert.equal(i * 3, r[i + 1]) end
+  end)
+
+  it("uses the stream current at each call", function()
+    local o <close> = tp.zeros("i32", 1)
+    tp.current_stream():synchronize()
+    local s <close> = tp.Stream()
+    local kernel <close> = module:kernel "take_i32"
+    local go = kernel:bind(one)
+    tp.with_stream(s, go, o, 12)
+    s:synchronize()
+    assert.same({ 12 }, o:read())
+  end)
+
+  it("with a stream keeps it", function()
+    local s <close> = tp.Stream()
+    local o <close> = tp.zeros("i32", 1)
+    tp.current_stream():synchronize()
+    local kernel <close> = module:kernel "take_i32"
+    local go = kernel:bind { grid = 1, block = 1, stream = s }
+    go(o, 3)
+    s:synchronize()
+    assert.same({ 3 }, o:read())
+    local t = tp.Stream()
+    local other = kernel:bind { grid = 1, block = 1, stream = t }
+    t:close()
+    assert.matches("closed stream", message_of(other, o, 1))
+  end)
+
+  it("is refused after its kernel or module is closed", function()
+    local m = tp.compile(SOURCE)
+    local kernel = m:kernel "nothing"
+    local go = kernel:bind(one)
+    go()
+    kernel:close()
+    assert.matches("closed kernel", message_of(go))
+    local other = m:kernel "nothing"
+    local gone = other:bind(one)
+    m:close()
+    message_of(gone)
+    message_of(other.launch, other, one)
+  end)
+
+  it("makes no garbage on the fast path", function()
+    local o <close> = tp.zeros("i32", 1)
+    local kernel <close> = module:kernel "take_i32"
+    local go = kernel:bind(one)
+    for i = 1, 50 do go(o, i) end
+    collectgarbage()
+    collectgarbage "stop"
+    local before = collectgarbage "count"
+    for i = 1, 1000 do go(o, i) end
+    local after = collectgarbage "count"
+    collectgarbage "restart"
+    tp.current_stream():synchronize()
+    assert.is_true(after - before < 1, after - before)
+  end)
+end)
+
+describe("forall", function()
+  it("covers any count", function()
+    local kernel <close> = module:kernel "index"
+    for _, n in ipairs { 1, 31, 32, 33, 1000, 100003 } do
+      local o <close> = tp.zeros("i32", n)
+      kernel:forall(n, o, n)
+      local r = o:read()
+      assert.equal((n - 1) * 3, r[n])
+      assert.equal(0, r[1])
+      assert.equal((n // 2) * 3, r[n // 2 + 1] or 0)
+    end
+  end)
+
+  it("of none launches nothing", function()
+    local kernel <close> = module:kernel "index"
+    kernel:forall(0, nil, 0)
+    tp.current_stream():synchronize()
+  end)
+
+  it("refuses a bad count", function()
+    local kernel <close> = module:kernel "index"
+    for _, bad in ipairs { -1, 0.5, 0 / 0, math.huge, "x", {}, math.maxinteger } do
+      message_of(kernel.forall, kernel, bad, nil, 0)
+    end
+    message_of(kernel.forall, kernel)
+  end)
+end)
+
+describe("a kernel", function()
+  it("is found with and without extern \"C\"", function()
+    local o <close> = tp.zeros("i32", 1)
+    launch("inner", one, o)
+    assert.same({ 77 }, o:read())
+    launch("ns::inner", one, o)
+    local k <close> = module:kernel "mangled"
+    assert.equal("mangled", k:name())
+  end)
+
+  it("unknown lists the names there are", function()
+    local text = message_of(module.kernel, module, "take_i33")
+    assert.matches("'take_i33'", text)
+    assert.matches("take_i32", text)
+    assert.matches("mangled", text)
+  end)
+
+  it("names are listed", function()
+    local names = {}
+    for _, n in ipairs(module:kernels()) do names[n] = true end
+    assert.is_true(names.take_i32)
+    assert.is_true(names.mangled)
+  end)
+
+  it("refuses a name that is no string", function()
+    message_of(module.kernel, module, nil)
+    message_of(module.kernel, module, {})
+    message_of(module.kernel, module, "")
+    message_of(module.kernel, module, "a\0b")
+  end)
+
+  it("describes its parameters", function()
+    local k <close> = module:kernel "mangled"
+    local p = k:params()
+    assert.equal(3, #p)
+    assert.is_true(p[1].pointer)
+    assert.matches("int", p[1].type)
+    assert.equal(8, p[1].size)
+    assert.equal(0, p[1].offset)
+    assert.is_false(p[1].const)
+    assert.matches("short", p[2].type)
+    assert.equal(2, p[2].size)
+    assert.equal(8, p[2].offset)
+    assert.is_false(p[2].pointer)
+    assert.is_true(p[3].const)
+    assert.equal(16, p[3].offset)
+    assert.equal("read", p[3].access)
+    assert.equal("write", p[1].access)
+  end)
+
+  it("has attributes within bounds", function()
+    local k <close> = module:kernel "static_shared"
+    local a = k:attributes()
+    assert.is_true(a.registers >= 1 and a.registers <= 255)
+    assert.equal(8192, a.shared_bytes)
+    assert.equal(1024, a.max_threads)
+    assert.is_true(a.max_dynamic_shared >= 0)
+    assert.is_true(a.local_bytes >= 0)
+    assert.is_true(a.const_bytes >= 0)
+    local b <close> = module:kernel "at_most_64"
+    assert.equal(64, b:attributes().max_threads)
+  end)
+
+  it("tells its occupancy", function()
+    local k <close> = module:kernel "static_shared"
+    local blocks = k:occupancy(128)
+    assert.is_true(blocks >= 1 and blocks <= 32)
+    assert.is_true(k:occupancy(1024) <= blocks)
+    assert.equal(0, k:occupancy(1025))
+    assert.is_true(k:occupancy(128, 40000) < k:occupancy(128))
+    local multiprocessors = tp.current_device():properties().multiprocessors
+    assert.equal(multiprocessors * blocks, k:max_cooperative_grid(128))
+  end)
+
+  it("cooperative grids are limited", function()
+    local k <close> = module:kernel "nothing"
+    local most = k:max_cooperative_grid(1024)
+    k:launch({ grid = most, block = 1024, cooperative = true })
+    local _, e = message_of(k.launch, k,
+      { grid = most + 1, block = 1024, cooperative = true })
+    assert.equal("cudaErrorCooperativeLaunchTooLarge", e.code)
+    assert.equal(720, e.number)
+    assert.matches(tostring(most), tostring(e), 1, true)
+    tp.current_stream():synchronize()
+  end)
+
+  it("closed is refused", function()
+    local k = module:kernel "nothing"
+    k:close()
+    k:close()
+    for _, call in ipairs { "launch", "bind", "forall", "attributes", "params",
+      "occupancy", "name" } do
+      assert.matches("attempt to use a closed kernel",
+        message_of(k[call], k, one))
+    end
+    assert.matches("closed", tostring(k))
+  end)
+end)
