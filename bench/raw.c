@@ -53,7 +53,7 @@ static void die(const char *what, const char *why) {
   exit(1);
 }
 
-/* --- the image -------------------------------------------------------------- */
+/* --- the image ------------------------------------------------------------ */
 
 static char *read_image(const char *path) {
   FILE *file = fopen(path, "rb");
@@ -69,9 +69,9 @@ static char *read_image(const char *path) {
 }
 
 static void *open_nvrtc(void) {
-  static const char *const names[] = {
-      "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
-      "/usr/local/cuda/lib64/libnvrtc.so"};
+  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12",
+                                      "libnvrtc.so",
+                                      "/usr/local/cuda/lib64/libnvrtc.so"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     void *library = dlopen(names[i], RTLD_NOW);
     if (library != NULL) return library;
@@ -111,12 +111,11 @@ static char *compile_image(void) {
   return image;
 }
 
-/* --- what is measured ------------------------------------------------------- */
+/* --- what is measured ----------------------------------------------------- */
 
 static void launch(cudaKernel_t kernel, unsigned threads, void **arguments) {
-  cudaLaunchConfig_t config = {.gridDim = {1, 1, 1},
-                               .blockDim = {threads, 1, 1},
-                               .stream = stream};
+  cudaLaunchConfig_t config = {
+      .gridDim = {1, 1, 1}, .blockDim = {threads, 1, 1}, .stream = stream};
   TRY(cudaLaunchKernelExC(&config, kernel, arguments));
 }
 
@@ -150,7 +149,7 @@ static void allocate_free(void) {
   TRY(cudaFreeAsync(memory, stream));
 }
 
-/* --- measuring -------------------------------------------------------------- */
+/* --- measuring ------------------------------------------------------------ */
 
 static double now_us(void) {
   struct timespec t;

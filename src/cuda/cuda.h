@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * The CUDA device, inside. Every function of the face is declared here and lives
- * in the file named after its topic; device.c puts them into one table.
+ * The CUDA device, inside. Every function of the face is declared here and
+ * lives in the file named after its topic; device.c puts them into one table.
  *
  * Handles of the face are cudart's own, cast: a tps_device_stream * is a
  * cudaStream_t (the legacy stream is cudaStreamLegacy, which is not null), an
  * event a cudaEvent_t, a module a cudaLibrary_t, a kernel a cudaKernel_t.
  *
  * The device is compiled against cudart, linked statically; cudart opens the
- * driver when the program runs. What only the driver's interface has is found by
- * name through cudart, so nothing here links the driver.
+ * driver when the program runs. What only the driver's interface has is found
+ * by name through cudart, so nothing here links the driver.
  */
 #ifndef TPS_CUDA_CUDA_H
 #define TPS_CUDA_CUDA_H
@@ -54,8 +54,8 @@ typedef struct tps_cuda_device {
 } tps_cuda_device;
 
 /* Fails with CUDA's number and "<what>: <CUDA's own text>", where <what> is
- * printf-like, and clears cudart's last error. Takes CUresult too, whose numbers
- * are the same. Returns the number. */
+ * printf-like, and clears cudart's last error. Takes CUresult too, whose
+ * numbers are the same. Returns the number. */
 int tps_cuda_fail(tps_error *err, int number, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -124,8 +124,7 @@ int tps_cuda_memory_allocate(tps_device *device, uint64_t bytes,
                              tps_device_stream *stream, tps_op *op,
                              uint64_t *address, tps_error *err);
 int tps_cuda_memory_free(tps_device *device, uint64_t address,
-                         tps_device_stream *stream, tps_op *op,
-                         tps_error *err);
+                         tps_device_stream *stream, tps_op *op, tps_error *err);
 int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, void **host,
                         uint64_t *address, tps_error *err);
 int tps_cuda_memory_unpin(tps_device *device, void *host, uint64_t address,
@@ -158,9 +157,8 @@ int tps_cuda_kernel_params(tps_device *device, tps_device_kernel *kernel,
                            tps_kernel_desc *desc, tps_error *err);
 int tps_cuda_kernel_attributes(tps_device *device, tps_device_kernel *kernel,
                                tps_kernel_attributes *out, tps_error *err);
-int tps_cuda_kernel_opt_in_shared(tps_device *device,
-                                  tps_device_kernel *kernel, int64_t bytes,
-                                  tps_error *err);
+int tps_cuda_kernel_opt_in_shared(tps_device *device, tps_device_kernel *kernel,
+                                  int64_t bytes, tps_error *err);
 int tps_cuda_kernel_occupancy(tps_device *device, tps_device_kernel *kernel,
                               int threads, int64_t shared, int *blocks,
                               tps_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Counting, opening and using a CUDA device as a whole. Counting and opening ask
- * for properties only, which makes no context: a program that never uses a GPU
- * takes none of its memory and none of the seconds that a context may cost.
+ * Counting, opening and using a CUDA device as a whole. Counting and opening
+ * ask for properties only, which makes no context: a program that never uses a
+ * GPU takes none of its memory and none of the seconds that a context may cost.
  */
 #include "cuda/cuda.h"
 
@@ -69,8 +69,7 @@ static int set_up_pool(tps_cuda_device *self, tps_error *err) {
   if (e == cudaSuccess)
     e = cudaMemPoolSetAttribute(self->pool,
                                 cudaMemPoolReuseAllowInternalDependencies, &no);
-  if (e != cudaSuccess)
-    return tps_cuda_fail(err, e, "cudaMemPoolSetAttribute");
+  if (e != cudaSuccess) return tps_cuda_fail(err, e, "cudaMemPoolSetAttribute");
   return 0;
 }
 
@@ -151,7 +150,7 @@ static const tps_device_face face = {
     .launch = tps_cuda_launch,
 };
 
-/* --- properties ------------------------------------------------------------- */
+/* --- properties ----------------------------------------------------------- */
 
 /* As nvidia-smi writes it. */
 static void write_uuid(char *out, size_t size, const cudaUUID_t *uuid) {
@@ -185,8 +184,8 @@ static void copy_limits(tps_device_properties *p,
 }
 
 /* The range of priorities can't be asked for without a context; it has been 0
- * to -5 on every GPU that CUDA 13 supports, and stream_create tells the priority
- * that is really in force. */
+ * to -5 on every GPU that CUDA 13 supports, and stream_create tells the
+ * priority that is really in force. */
 static void copy_features(tps_device_properties *p,
                           const struct cudaDeviceProp *from) {
   p->capability_major = from->major;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Events of the CUDA device. An event belongs to the device it was created on and
- * is recorded there only; any device's stream may wait for it.
+ * Events of the CUDA device. An event belongs to the device it was created on
+ * and is recorded there only; any device's stream may wait for it.
  */
 #include "cuda/cuda.h"
 

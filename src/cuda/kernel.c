@@ -15,8 +15,7 @@ int tps_cuda_kernel_find(tps_device *device, tps_device_module *module,
   cudaKernel_t kernel = NULL;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  cudaError_t e =
-      cudaLibraryGetKernel(&kernel, (cudaLibrary_t)module, name);
+  cudaError_t e = cudaLibraryGetKernel(&kernel, (cudaLibrary_t)module, name);
   if (e != cudaSuccess)
     return tps_cuda_fail(err, e, "looking up the kernel '%s'", name);
   *out = (tps_device_kernel *)kernel;
@@ -101,9 +100,8 @@ int tps_cuda_kernel_attributes(tps_device *device, tps_device_kernel *kernel,
   return 0;
 }
 
-int tps_cuda_kernel_opt_in_shared(tps_device *device,
-                                  tps_device_kernel *kernel, int64_t bytes,
-                                  tps_error *err) {
+int tps_cuda_kernel_opt_in_shared(tps_device *device, tps_device_kernel *kernel,
+                                  int64_t bytes, tps_error *err) {
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   cudaError_t e = cudaFuncSetAttribute(
@@ -126,7 +124,8 @@ int tps_cuda_kernel_occupancy(tps_device *device, tps_device_kernel *kernel,
 
 /* --- launch --------------------------------------------------------------- */
 
-#define CLUSTER_PORTABLE 8 /* blocks: what every device with clusters allows */
+/* Blocks: what every device with clusters allows. */
+#define CLUSTER_PORTABLE 8
 
 /* Adds the cluster's attribute; larger ones must be allowed for the kernel. */
 static cudaError_t add_cluster(cudaLaunchConfig_t *config, const void *kernel,

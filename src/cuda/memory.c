@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Memory of the CUDA device: allocated in stream order from the device's default
- * pool, page-locked on the host, copied and filled. Addresses are unified: one
- * address means the same bytes to the host and to every device.
+ * Memory of the CUDA device: allocated in stream order from the device's
+ * default pool, page-locked on the host, copied and filled. Addresses are
+ * unified: one address means the same bytes to the host and to every device.
  */
 #include "cuda/cuda.h"
 
@@ -79,8 +79,8 @@ int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, void **host,
   void *memory = NULL, *mapped = NULL;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  cudaError_t e =
-      cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+  cudaError_t e = cudaHostAlloc(&memory, bytes,
+                                cudaHostAllocPortable | cudaHostAllocMapped);
   if (e != cudaSuccess)
     return tps_cuda_fail(err, e, "cudaHostAlloc of %llu bytes",
                          (unsigned long long)bytes);
@@ -125,9 +125,9 @@ int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
   (void)op;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  cudaError_t e = cudaMemcpyPeerAsync(pointer(to), to_device->ordinal,
-                                      pointer(from), from_device->ordinal,
-                                      bytes, (cudaStream_t)stream);
+  cudaError_t e =
+      cudaMemcpyPeerAsync(pointer(to), to_device->ordinal, pointer(from),
+                          from_device->ordinal, bytes, (cudaStream_t)stream);
   if (e == cudaSuccess) return 0;
   return tps_cuda_fail(err, e, "cudaMemcpyPeerAsync of %llu bytes",
                        (unsigned long long)bytes);
@@ -138,8 +138,7 @@ int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
 static bool turn_on_peer(tps_cuda_device *self, tps_cuda_device *other) {
   int can = 0;
   struct cudaMemAccessDesc access = {
-      .location = {.type = cudaMemLocationTypeDevice,
-                   .id = self->base.ordinal},
+      .location = {.type = cudaMemLocationTypeDevice, .id = self->base.ordinal},
       .flags = cudaMemAccessFlagsProtReadWrite};
   cudaDeviceCanAccessPeer(&can, self->base.ordinal, other->base.ordinal);
   if (!can || tps_cuda_use(&other->base, NULL) != 0 ||
@@ -154,9 +153,8 @@ bool tps_cuda_can_access_peer(tps_device *device, tps_device *other) {
   tps_cuda_device *self = tps_cuda(device);
   if (other->kind != TPS_CUDA) return false;
   if (other->ordinal == device->ordinal) return true;
-  atomic_schar *known = other->ordinal < TPS_CUDA_PEERS
-                            ? &self->peers[other->ordinal]
-                            : NULL;
+  atomic_schar *known =
+      other->ordinal < TPS_CUDA_PEERS ? &self->peers[other->ordinal] : NULL;
   if (known != NULL && atomic_load(known) != 0) return atomic_load(known) > 0;
   bool can = turn_on_peer(self, tps_cuda(other));
   cudaGetLastError();
@@ -166,8 +164,8 @@ bool tps_cuda_can_access_peer(tps_device *device, tps_device *other) {
 
 /* --- filling -------------------------------------------------------------- */
 
-/* Narrows a pattern made of equal halves, so that the driver's widest plain fill
- * (4 bytes) covers what it can. */
+/* Narrows a pattern made of equal halves, so that the driver's widest plain
+ * fill (4 bytes) covers what it can. */
 static void narrow(uint64_t *pattern, unsigned *width, uint64_t *count) {
   while (*width > 1) {
     unsigned half = *width * 4; /* bits */
@@ -178,15 +176,27 @@ static void narrow(uint64_t *pattern, unsigned *width, uint64_t *count) {
   }
 }
 
-/* Eight bytes with unlike halves: the lower ones in one pass, the upper ones in
- * another, each as a column of a two-dimensional fill. */
+#define SEED 512 /* elements */
+
+/* Eight bytes with unlike halves, which the driver can't fill. The first few:
+ * the lower halves in one pass, the upper ones in another, each as a column of
+ * a two-dimensional fill. That is 500 times slower than plain fills, so the
+ * rest is copied from what is there, doubling it each time. */
 static int fill_halves(const tps_cuda_driver *driver, uint64_t to,
-                       uint64_t pattern, uint64_t count, CUstream stream) {
-  int code = (int)driver->fill32_rows(to, 8, (unsigned)pattern, 1, count,
-                                      stream);
-  if (code != 0) return code;
-  return (int)driver->fill32_rows(to + 4, 8, (unsigned)(pattern >> 32), 1,
-                                  count, stream);
+                       uint64_t pattern, uint64_t count, cudaStream_t stream) {
+  uint64_t done = count < SEED ? count : SEED;
+  int code =
+      (int)driver->fill32_rows(to, 8, (unsigned)pattern, 1, done, stream);
+  if (code == 0)
+    code = (int)driver->fill32_rows(to + 4, 8, (unsigned)(pattern >> 32), 1,
+                                    done, stream);
+  while (code == 0 && done < count) {
+    uint64_t n = count - done < done ? count - done : done;
+    code = (int)cudaMemcpyAsync(pointer(to + done * 8), pointer(to), n * 8,
+                                cudaMemcpyDeviceToDevice, stream);
+    done += n;
+  }
+  return code;
 }
 
 int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,

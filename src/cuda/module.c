@@ -4,7 +4,10 @@
  * Modules of the CUDA device: PTX, CUBINs and fat binaries, loaded as cudart
  * libraries. Those load lazily, also from bad images, so that loading here asks
  * for the module behind the library at once: that compiles PTX, checks binaries
- * and says what is wrong with them.
+ * and says what is wrong with them. Bringing code to the device waits for what
+ * runs there (measured: whether at the load, at the first question about a
+ * kernel or at the first launch); here the load does, so that no launch ever
+ * does.
  */
 #include "cuda/cuda.h"
 
@@ -104,8 +107,8 @@ static int load(tps_cuda_device *self, tps_image_kind kind, const void *code,
   cudaLibrary_t library = NULL;
   CUmodule module = NULL;
   cudaKernel_t kernel = NULL;
-  int number = (int)cudaLibraryLoadData(&library, code, NULL, NULL, 0, NULL,
-                                        NULL, 0);
+  int number =
+      (int)cudaLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0);
   if (number == 0) number = (int)driver->library_module(&module, library);
   if (number != 0) {
     number = kind == TPS_IMAGE_PTX
@@ -150,12 +153,11 @@ done:
 
 /* Waits for running kernels of the module, as CUDA does. */
 void tps_cuda_module_unload(tps_device *device, tps_device_module *module) {
-  if (tps_cuda_use(device, NULL) == 0)
-    cudaLibraryUnload((cudaLibrary_t)module);
+  if (tps_cuda_use(device, NULL) == 0) cudaLibraryUnload((cudaLibrary_t)module);
   cudaGetLastError();
 }
 
-/* --- what is in a module ---------------------------------------------------- */
+/* --- what is in a module -------------------------------------------------- */
 
 /* One block: the array, then the strings. NULL when out of memory. */
 static char **pack_names(const char *const *names, size_t count) {

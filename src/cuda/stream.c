@@ -11,7 +11,8 @@
 
 /* --- waiting -------------------------------------------------------------- */
 
-#define SPIN_NS 200000u /* as long as a short kernel: no sleep is this short */
+/* Spins as long as a short kernel lasts: no sleep is this short. */
+#define SPIN_NS 200000u
 #define NAP_LEAST_NS 20000u
 #define NAP_MOST_NS 1000000u
 
@@ -21,8 +22,9 @@ static void nap(uint64_t ns) {
 }
 
 /* CUDA's own waits can't be given up, so this one asks again and again: at once
- * while the work may be short, then after naps in proportion to the time already
- * waited. What is noticed late is late by about a sixteenth, at most 1 ms. */
+ * while the work may be short, then after naps in proportion to the time
+ * already waited. What is noticed late is late by about a sixteenth, at most 1
+ * ms. */
 cudaError_t tps_cuda_wait(cudaError_t (*query)(void *handle), void *handle,
                           uint64_t timeout_ns) {
   cudaError_t e = query(handle);
@@ -46,7 +48,7 @@ int tps_cuda_answer(cudaError_t e, const char *call, tps_error *err) {
   return TPS_NOT_READY;
 }
 
-/* --- streams ---------------------------------------------------------------- */
+/* --- streams -------------------------------------------------------------- */
 
 tps_device_stream *tps_cuda_default_stream(tps_device *device) {
   (void)device;
@@ -56,8 +58,8 @@ tps_device_stream *tps_cuda_default_stream(tps_device *device) {
 int tps_cuda_stream_create(tps_device *device, int priority, unsigned flags,
                            tps_device_stream **out, int *effective,
                            tps_error *err) {
-  unsigned how = flags & TPS_STREAM_BLOCKING ? cudaStreamDefault
-                                             : cudaStreamNonBlocking;
+  unsigned how =
+      flags & TPS_STREAM_BLOCKING ? cudaStreamDefault : cudaStreamNonBlocking;
   cudaStream_t stream = NULL;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
@@ -92,8 +94,8 @@ int tps_cuda_stream_query(tps_device *device, tps_device_stream *stream,
   return tps_cuda_answer(ask(stream), "cudaStreamQuery", err);
 }
 
-/* cudaStreamSynchronize at the end waits no more: it makes the driver print what
- * the kernels printed, which a query doesn't. */
+/* cudaStreamSynchronize at the end waits no more: it makes the driver print all
+ * that the kernels printed; a query prints some of it (measured). */
 int tps_cuda_stream_synchronize(tps_device *device, tps_device_stream *stream,
                                 uint64_t timeout_ns, tps_error *err) {
   int code = tps_cuda_use(device, err);
