@@ -4,7 +4,12 @@
  * Every function of the CUDA device's face against a real GPU. Exit status 77
  * where there is none (said on standard output). A fault spoils the process's
  * device for good, so the part that makes one runs in a process of its own:
- * this program again, with the argument "fault".
+ * this program again, with the argument "fault". Not one of ctest's programs,
+ * whose names end in _test: it is built by hand and taken to a GPU.
+ *
+ *   cc -Isrc spec/c/cuda_device_gpu.c src/base/error.c \
+ *      src/cuda/{device,event,kernel,memory,module,stream}.c \
+ *      -I$CUDA/include $CUDA/lib64/libcudart_static.a -ldl -lrt -lpthread
  */
 #include "device/device.h"
 
