@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What the files of the simulated device share: devices, streams, tasks (queued
+ * operations) and the pool of worker threads. Nobody outside sim/ includes it.
+ *
+ * The life of a task: queued behind its stream's tail, with edges from whatever
+ * else it has to wait for; started when it is at the head and its last edge is
+ * gone; finished at once (record, wait, free) or, for launches, copies and fills,
+ * when all its parts have run on workers. A part is a block of a grid or a chunk
+ * of a copy. Parts that are set aside in the middle (blocks only) stay with their
+ * task until somebody picks them up again.
+ *
+ * One lock, the pool's, guards all of this; it is held for scheduling decisions
+ * only, never while parts run. One pool serves all simulated devices of the
+ * process: they share its processors, and priorities hold across them.
+ */
+#ifndef TPS_SIM_QUEUE_H
+#define TPS_SIM_QUEUE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "device/device.h"
+#include "sim/engine.h"
+#include "sim/memory.h"
+
+#define TPS_SIM_LEVELS 6 /* priorities 0 … -5; level 5 goes first */
+
+typedef struct tps_sim_task tps_sim_task;
+typedef struct tps_sim_stream tps_sim_stream;
+typedef struct tps_sim_event tps_sim_event;
+typedef struct tps_sim_record tps_sim_record;
+typedef struct tps_sim_module tps_sim_module;
+typedef struct tps_sim_function tps_sim_function;
+typedef struct tps_sim_device tps_sim_device;
+typedef struct tps_sim_pool tps_sim_pool;
+
+/* `task` can't start before the one whose list this edge is in has finished. */
+typedef struct tps_sim_edge {
+  struct tps_sim_edge *next, **link; /* link: what points here, NULL if unused */
+  tps_sim_task *task;
+} tps_sim_edge;
+
+/* A host thread that waits; on its stack. */
+typedef struct tps_sim_waiter {
+  struct tps_sim_waiter *next;
+  uint64_t target; /* of a stream: number of the task to wait for */
+  bool woken;
+  pthread_cond_t changed;
+} tps_sim_waiter;
+
+typedef enum tps_sim_task_kind {
+  TPS_SIM_TASK_LAUNCH,
+  TPS_SIM_TASK_COPY,
+  TPS_SIM_TASK_FILL,
+  TPS_SIM_TASK_FREE,
+  TPS_SIM_TASK_RECORD,
+  TPS_SIM_TASK_WAIT
+} tps_sim_task_kind;
+
+/* A block that was set aside. */
+typedef struct tps_sim_aside {
+  struct tps_sim_aside *next;
+  tps_sim_block *block;
+} tps_sim_aside;
+
+typedef struct tps_sim_asides {
+  tps_sim_aside *first, *last;
+  uint64_t count;
+} tps_sim_asides;
+
+struct tps_sim_task {
+  tps_sim_task *next; /* in the stream, later in the garbage */
+  tps_sim_stream *stream;
+  tps_sim_device *device;
+  tps_op *op;      /* a reference */
+  uint64_t number; /* +1 for each task of the pool */
+  uint8_t kind;
+  bool started;
+  bool failed;
+  unsigned blockers;        /* edges that lead here */
+  tps_sim_edge *dependants; /* edges that leave */
+  tps_sim_edge edge;        /* the first one that leads here */
+  tps_sim_edge *edges;      /* further ones, owned */
+  size_t edge_count;
+
+  /* While parts run: the ring of its priority's runnable tasks. */
+  tps_sim_task *ring_next, *ring_previous;
+  uint64_t parts, next_part; /* those before next_part were handed out */
+  uint64_t resident;         /* handed out and not finished */
+  uint64_t resident_limit;
+  tps_sim_asides ready, yielded;
+  uint64_t aside_picks; /* since the last fresh part or the last finished one */
+  uint64_t served;      /* turn at which it was picked last */
+  uint64_t part_ns;     /* running mean */
+  uint64_t deadline_ns;
+  uint64_t epoch;       /* of the device's space, since it began */
+
+  union {
+    struct {
+      tps_sim_launch *launch;
+      tps_sim_module *module; /* a reference */
+      uint64_t stride, offset; /* block of part i: (i × stride + offset) % parts */
+      bool cooperative;
+    } run;
+    struct {
+      uint64_t to, from, bytes;
+      tps_sim_device *to_device, *from_device;
+      uint64_t to_epoch, from_epoch;
+      unsigned char *to_host;
+      const unsigned char *from_host;
+    } copy;
+    struct {
+      uint64_t to, bytes;
+      unsigned char pattern[8]; /* repeated to 8 bytes */
+      unsigned char *host;
+    } fill;
+    tps_sim_allocation *freed;
+    tps_sim_record *record;
+  } u;
+};
+
+struct tps_sim_stream {
+  tps_sim_device *device;
+  tps_sim_stream *next;    /* of the device's */
+  tps_sim_task *head, *tail;
+  _Atomic uint64_t queued; /* number of the newest task */
+  _Atomic uint64_t done;   /* number of the newest finished task */
+  uint64_t joined_legacy;  /* newest legacy task that a task here waits for */
+  uint64_t legacy_joined;  /* newest task here that a legacy task waits for */
+  tps_sim_waiter *waiters;
+  uint64_t handle;
+  int level; /* -priority */
+  bool blocking;
+  bool destroyed; /* freed once it is empty */
+  bool to_advance;
+  tps_sim_stream *advance_next;
+};
+
+/* One recording of an event. */
+struct tps_sim_record {
+  int refs;
+  bool failed;
+  tps_sim_device *device;
+  tps_sim_task *task; /* NULL once done */
+  atomic_bool done;
+  uint64_t time_ns;
+  tps_sim_waiter *waiters;
+};
+
+struct tps_sim_event {
+  tps_sim_device *device;
+  tps_sim_record *record; /* the latest, or NULL */
+  unsigned flags;
+  uint64_t handle;
+};
+
+struct tps_sim_module {
+  tps_sim_device *device;
+  atomic_int refs; /* the handle's and one for each launch */
+  tps_sim_code *code;
+  pthread_mutex_t lock; /* guards `functions` */
+  tps_sim_function *functions;
+};
+
+struct tps_sim_function {
+  tps_sim_function *next;
+  tps_sim_module *module;
+  const tps_sim_kernel *kernel;
+  tps_sim_kernel_info info;
+  _Atomic int64_t dynamic_limit; /* bytes of dynamic shared memory allowed */
+};
+
+struct tps_sim_device {
+  tps_device base;
+  tps_sim_pool *pool;
+  tps_sim_device *next; /* of the pool's */
+  tps_sim_space *space;
+  tps_sim_stream *streams; /* all, the legacy one first */
+  tps_sim_stream *legacy;
+  atomic_bool faulted;
+  tps_error fault; /* constant once `faulted` */
+  bool closing;
+  uint64_t live_launches; /* not destroyed yet */
+  _Atomic uint64_t pending_free; /* bytes whose free is queued */
+  _Atomic uint64_t launches;     /* ever */
+  uint64_t seed;
+  uint64_t timeout_ns; /* of a launch, 0 for none */
+  pthread_mutex_t print_lock;
+  char *printed;
+  _Atomic size_t printed_bytes;
+  size_t printed_capacity;
+};
+
+struct tps_sim_pool {
+  pthread_mutex_t lock;
+  pthread_cond_t work;   /* workers sleep on it */
+  pthread_cond_t quiet;  /* a closing device waits for its last part on it */
+  unsigned threads;      /* to be started */
+  unsigned thread_count; /* started */
+  pthread_t *ids;
+  unsigned idle, spinning; /* workers asleep, workers that look for work */
+  atomic_uint offers;      /* +1 for each offer of work, for those who spin */
+  bool stopping;
+  uint64_t seed;           /* 0, or the state of the dice */
+  uint64_t turn;
+  uint64_t numbered;       /* tasks */
+  pid_t process;           /* whose threads these are */
+  uint64_t handles;
+  tps_sim_task *rings[TPS_SIM_LEVELS];
+  unsigned runnable; /* tasks in the rings */
+  unsigned fruitless; /* turns in a row that ended in a yield */
+  tps_sim_stream *to_advance;
+  tps_sim_task *garbage; /* launches to be destroyed without the lock */
+  tps_sim_device *devices;
+};
+
+/* --- workers.c ------------------------------------------------------------- */
+
+/* The pool of the process, made when needed; one reference for `device`. */
+int tps_sim_pool_join(tps_sim_device *device, unsigned threads, uint64_t seed,
+                      tps_error *err);
+/* Gives it back; the last device stops the threads. */
+void tps_sim_pool_leave(tps_sim_device *device);
+void tps_sim_lock(tps_sim_pool *pool);
+/* Also destroys, after unlocking, what has finished. */
+void tps_sim_unlock(tps_sim_pool *pool);
+/* Lock held. Starts a first thread if there is none; false: could not. */
+bool tps_sim_ensure_worker(tps_sim_pool *pool);
+/* Lock held. Puts a started task before the workers. */
+void tps_sim_offer(tps_sim_pool *pool, tps_sim_task *task);
+/* Lock held. No further parts of a task that was offered; those that were begun
+ * are run out (the engine ends each at its next turn). */
+void tps_sim_cut_short(tps_sim_task *task, int code, const char *message);
+/* Drops all work of the device and waits until its last part has ended. */
+void tps_sim_drain(tps_sim_device *device);
+/* The oldest epoch of the device's space that anything running began in. */
+uint64_t tps_sim_oldest_epoch(tps_sim_device *device);
+
+/* --- streams.c ------------------------------------------------------------- */
+
+/* Fault, or 0: the first lines of nearly every function of the face. */
+int tps_sim_refuse(tps_sim_device *device, tps_error *err);
+/* A task of that kind with a reference to `op`; NULL: no memory. */
+tps_sim_task *tps_sim_task_new(tps_sim_device *device, tps_sim_task_kind kind,
+                               tps_op *op);
+/* Takes over `task`, also when it fails. */
+int tps_sim_queue(tps_sim_stream *stream, tps_sim_task *task, tps_error *err);
+/* Lock held. A started task has ended: wakes whoever waits, frees it. */
+void tps_sim_finish(tps_sim_task *task, bool failed);
+/* Lock held. Starts what can be started. */
+void tps_sim_advance(tps_sim_pool *pool);
+/* Lock held. Keeps the first fault and drops what is queued. */
+void tps_sim_fault(tps_sim_device *device, const tps_error *fault);
+/* Lock held. Makes every stream of the device look at its head again. */
+void tps_sim_advance_all(tps_sim_device *device);
+void tps_sim_record_unref(tps_sim_record *record);
+/* Marks the record of an operation that never waits in a queue. */
+void tps_sim_op_ran(tps_op *op);
+
+tps_sim_stream *tps_sim_stream_make(tps_sim_device *device, int priority,
+                                    bool blocking);
+
+int tps_sim_stream_create(tps_device *, int priority, unsigned flags,
+                          tps_device_stream **out, int *effective,
+                          tps_error *err);
+void tps_sim_stream_destroy(tps_device *, tps_device_stream *);
+int tps_sim_stream_query(tps_device *, tps_device_stream *, tps_error *err);
+int tps_sim_stream_synchronize(tps_device *, tps_device_stream *,
+                               uint64_t timeout_ns, tps_error *err);
+int tps_sim_stream_wait_event(tps_device *, tps_device_stream *,
+                              tps_device_event *, tps_op *op, tps_error *err);
+uint64_t tps_sim_stream_handle(tps_device *, tps_device_stream *);
+int tps_sim_synchronize(tps_device *, tps_error *err);
+int tps_sim_event_create(tps_device *, unsigned flags, tps_device_event **out,
+                         tps_error *err);
+void tps_sim_event_destroy(tps_device *, tps_device_event *);
+int tps_sim_event_record(tps_device *, tps_device_event *, tps_device_stream *,
+                         tps_op *op, tps_error *err);
+int tps_sim_event_query(tps_device *, tps_device_event *, tps_error *err);
+int tps_sim_event_synchronize(tps_device *, tps_device_event *,
+                              uint64_t timeout_ns, tps_error *err);
+int tps_sim_event_elapsed(tps_device *, tps_device_event *a,
+                          tps_device_event *b, double *ms, tps_error *err);
+uint64_t tps_sim_event_handle(tps_device *, tps_device_event *);
+
+/* --- transfers.c --------------------------------------------------------------- */
+
+/* Lock held. Finds the host memory again; false and *err when it is gone. */
+bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err);
+/* Bytes of each part of a copy or a fill. */
+#define TPS_SIM_CHUNK ((uint64_t)256 << 10)
+/* Up to that many bytes are moved by whoever starts the task. */
+#define TPS_SIM_INLINE 4096u
+void tps_sim_transfer_part(const tps_sim_task *task, uint64_t part);
+
+int tps_sim_memory_allocate(tps_device *, uint64_t bytes, tps_device_stream *,
+                            tps_op *op, uint64_t *address, tps_error *err);
+int tps_sim_memory_free(tps_device *, uint64_t address, tps_device_stream *,
+                        tps_op *op, tps_error *err);
+int tps_sim_memory_pin(tps_device *, uint64_t bytes, void **host,
+                       uint64_t *address, tps_error *err);
+int tps_sim_memory_unpin(tps_device *, void *host, uint64_t address,
+                         tps_error *err);
+int tps_sim_copy(tps_device *, uint64_t to, uint64_t from, uint64_t bytes,
+                 tps_device_stream *, tps_op *op, tps_error *err);
+int tps_sim_copy_peer(tps_device *, uint64_t to, tps_device *to_device,
+                      uint64_t from, tps_device *from_device, uint64_t bytes,
+                      tps_device_stream *, tps_op *op, tps_error *err);
+int tps_sim_fill(tps_device *, uint64_t to, uint64_t pattern, unsigned width,
+                 uint64_t count, tps_device_stream *, tps_op *op,
+                 tps_error *err);
+
+/* --- modules.c ----------------------------------------------------------------- */
+
+void tps_sim_module_unref(tps_sim_module *module);
+int tps_sim_module_load(tps_device *, tps_image_kind, const void *image,
+                        size_t size, const char *probe,
+                        tps_device_module **out, tps_error *err);
+void tps_sim_module_unload(tps_device *, tps_device_module *);
+int tps_sim_kernel_find(tps_device *, tps_device_module *, const char *name,
+                        tps_device_kernel **out, tps_error *err);
+int tps_sim_kernel_params(tps_device *, tps_device_kernel *,
+                          tps_kernel_desc *desc, tps_error *err);
+int tps_sim_module_kernels(tps_device *, tps_device_module *, char ***names,
+                           size_t *count, tps_error *err);
+int tps_sim_kernel_attributes(tps_device *, tps_device_kernel *,
+                              tps_kernel_attributes *out, tps_error *err);
+int tps_sim_kernel_opt_in_shared(tps_device *, tps_device_kernel *,
+                                 int64_t bytes, tps_error *err);
+int tps_sim_kernel_occupancy(tps_device *, tps_device_kernel *, int threads,
+                             int64_t shared, int *blocks, tps_error *err);
+int tps_sim_global_find(tps_device *, tps_device_module *, const char *name,
+                        uint64_t *address, uint64_t *bytes, tps_error *err);
+int tps_sim_launch_kernel(tps_device *, tps_device_kernel *,
+                          const tps_launch *, tps_device_stream *, tps_op *op,
+                          tps_error *err);
+
+/* --- device.c ---------------------------------------------------------------- */
+
+/* What a kernel prints; the context is the device. */
+void tps_sim_print(void *context, const char *text, size_t size);
+void tps_sim_flush(tps_sim_device *device);
+/* Gives dead memory back if much of it has gathered. Not under the lock. */
+void tps_sim_tidy(tps_sim_device *device);
+
+#endif
