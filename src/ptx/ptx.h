@@ -219,6 +219,10 @@ typedef struct tps_ptx_var {
   uint32_t line;
 } tps_ptx_var;
 
+typedef enum tps_ptx_table_kind {
+  TPS_PTX_BRANCH_TARGETS, TPS_PTX_CALL_TARGETS, TPS_PTX_CALL_PROTOTYPE
+} tps_ptx_table_kind;
+
 typedef struct tps_ptx_table {
   const char *name;
   const int32_t *targets; /* .branchtargets: instructions; .calltargets:
@@ -226,6 +230,7 @@ typedef struct tps_ptx_table {
   uint32_t target_count;
   const tps_ptx_var *params;  /* of .callprototype: returns, then inputs */
   uint32_t return_count, input_count;
+  uint8_t kind; /* tps_ptx_table_kind */
 } tps_ptx_table;
 
 typedef struct tps_ptx_function {
@@ -255,6 +260,7 @@ typedef struct tps_ptx_function {
   uint32_t shared_bytes; /* of the .shared variables in the body */
   uint32_t register_demand; /* 32-bit registers live at once, at the most */
   uint32_t line;
+  const char *alias_of; /* .alias: what it shares its body with, or NULL */
 } tps_ptx_function;
 
 typedef struct tps_ptx_module {
