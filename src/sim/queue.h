@@ -203,6 +203,7 @@ struct tps_sim_pool {
   pthread_t *ids;
   unsigned idle, spinning; /* workers asleep, workers that look for work */
   atomic_uint offers;      /* +1 for each offer of work, for those who spin */
+  bool may_spin; /* there is another processor */
   bool stopping;
   uint64_t seed;           /* 0, or the state of the dice */
   uint64_t turn;

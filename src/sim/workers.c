@@ -461,7 +461,7 @@ static void look_for_work(tps_sim_pool *pool) {
 /* Lock held, nothing to run. */
 static void rest(tps_sim_pool *pool) {
   unsigned seen = atomic_load(&pool->offers);
-  if (pool->spinning == 0 && pool->threads > 1) look_for_work(pool);
+  if (pool->spinning == 0 && pool->may_spin) look_for_work(pool);
   if (atomic_load(&pool->offers) != seen || pool->stopping) return;
   pool->idle++;
   pthread_cond_wait(&pool->work, &pool->lock);
@@ -514,8 +514,10 @@ static void one_turn(tps_sim_pool *pool, const turn *t) {
   settle(pool, t, &r);
   tps_sim_advance(pool);
   if (pool->garbage != NULL) {
+    pool->spinning++; /* back at once: no need to wake another one up */
     tps_sim_unlock(pool);
     pthread_mutex_lock(&pool->lock);
+    pool->spinning--;
   }
   if (pool->fruitless > 64 && pool->fruitless > 8 * yielded_blocks(pool))
     nap(pool);
@@ -656,7 +658,12 @@ static unsigned processors(void) {
   return count > 256 ? 256 : (unsigned)count;
 }
 
-static void init_conditions(tps_sim_pool *pool) {
+static void init_lock(tps_sim_pool *pool) {
+  pthread_mutexattr_t mutex;
+  pthread_mutexattr_init(&mutex); /* held so briefly that spinning pays */
+  pthread_mutexattr_settype(&mutex, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(&pool->lock, &mutex);
+  pthread_mutexattr_destroy(&mutex);
   pthread_condattr_t attributes;
   pthread_condattr_init(&attributes);
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -672,13 +679,13 @@ static tps_sim_pool *pool_new(unsigned threads, uint64_t seed) {
   pool->seed = seed;
   pool->handles = 255;
   pool->process = getpid();
+  pool->may_spin = processors() > 1;
   pool->ids = calloc(pool->threads, sizeof *pool->ids);
   if (pool->ids == NULL) {
     free(pool);
     return NULL;
   }
-  pthread_mutex_init(&pool->lock, NULL);
-  init_conditions(pool);
+  init_lock(pool);
   return pool;
 }
 
