@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Events, and the pool of driver events that a context keeps for each device. A
+ * plain event (no timing, no flags) comes from the pool and goes back there: what
+ * waits for an earlier record of it is not disturbed by the next. */
+#include <stdlib.h>
+
+#include "runtime/parts.h"
+
+/* The public struct and what only this file knows. */
+typedef struct whole {
+  tps_event event;
+  tps_local *local;   /* of the device, once recorded */
+  tps_stream *stream; /* recorded last on; held */
+  uint64_t seq;       /* of that record */
+} whole;
+
+/* ---- pool --------------------------------------------------------------------- */
+
+int tps_event_take(tps_local *local, tps_device_event **out, tps_error *err) {
+  if (local->event_count > 0) {
+    *out = local->events[--local->event_count];
+    return 0;
+  }
+  tps_device *device = local->device;
+  int code = device->face->event_create(device, 0, out, err);
+  return code != 0 ? tps_failed(device, local, code, err) : 0;
+}
+
+void tps_event_give(tps_local *local, tps_device_event *event) {
+  if (local->event_count < TPS_EVENT_POOL)
+    local->events[local->event_count++] = event;
+  else
+    local->device->face->event_destroy(local->device, event);
+}
+
+int tps_event_mark(tps_stream *stream, tps_device_event **out,
+                   tps_error *err) {
+  struct tps_stream_parts *parts = stream->parts;
+  tps_device *device = stream->device;
+  tps_device_event *event;
+  *out = NULL;
+  tps_op *op = tps_op_internal(stream, TPS_OP_RECORD, err);
+  if (op == NULL) return TPS_NO_HOST_MEMORY;
+  int code = tps_event_take(parts->local, &event, err);
+  if (code != 0) return code;
+  code = device->face->event_record(device, event, parts->handle, op, err);
+  if (code != 0) {
+    tps_event_give(parts->local, event);
+    return tps_failed(device, parts->local, code, err);
+  }
+  *out = event;
+  return 0;
+}
+
+/* ---- events ----------------------------------------------------------------------- */
+
+tps_event *tps_event_new(tps_context *context, unsigned flags) {
+  whole *w = calloc(1, sizeof *w);
+  if (w == NULL) return NULL;
+  w->event.context = context;
+  w->event.flags = flags;
+  w->event.id = tps_next_id();
+  tps_context_hold(context);
+  return &w->event;
+}
+
+static void drop_handle(whole *w) {
+  tps_event *event = &w->event;
+  if (event->handle == NULL) return;
+  if (event->flags == 0)
+    tps_event_give(w->local, event->handle);
+  else
+    event->device->face->event_destroy(event->device, event->handle);
+  event->handle = NULL;
+}
+
+void tps_event_free(tps_event *event) {
+  if (event == NULL) return;
+  whole *w = (whole *)event;
+  tps_context *context = event->context;
+  drop_handle(w);
+  if (w->stream != NULL) tps_stream_unhold(w->stream);
+  free(w);
+  tps_context_release(context);
+}
+
+static int refuse_closed(const tps_event *event, tps_error *err) {
+  return event->closed
+             ? tps_fail(err, TPS_MISUSE, "attempt to use a closed event")
+             : 0;
+}
+
+/* Refuses a closed event and a faulted device. */
+static int ready(const tps_event *event, tps_error *err) {
+  int code = refuse_closed(event, err);
+  if (code == 0 && event->device != NULL)
+    code = tps_device_fault(event->device, err);
+  return code;
+}
+
+static int other_device(const tps_event *event, const tps_stream *stream,
+                        tps_error *err) {
+  char a[32], b[32];
+  return tps_fail(err, TPS_MISUSE,
+                  "an event of %s can't be recorded on a stream of %s",
+                  tps_device_label(event->device, a, sizeof a),
+                  tps_device_label(stream->device, b, sizeof b));
+}
+
+/* Makes the driver's event on the device of its first record. */
+static int make_handle(whole *w, tps_stream *stream, tps_error *err) {
+  tps_event *event = &w->event;
+  tps_device *device = stream->device;
+  tps_local *local = stream->parts->local;
+  int code = event->flags == 0
+                 ? tps_event_take(local, &event->handle, err)
+                 : device->face->event_create(device, event->flags,
+                                              &event->handle, err);
+  if (code != 0) {
+    event->handle = NULL;
+    return tps_failed(device, local, code, err);
+  }
+  event->device = device;
+  w->local = local;
+  return 0;
+}
+
+static void remember(whole *w, tps_stream *stream, uint64_t seq) {
+  if (w->stream != stream) {
+    tps_stream_hold(stream);
+    if (w->stream != NULL) tps_stream_unhold(w->stream);
+    w->stream = stream;
+  }
+  w->seq = seq;
+}
+
+int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
+  whole *w = (whole *)event;
+  tps_device *device = stream->device;
+  int code = refuse_closed(event, err);
+  if (code == 0) code = tps_stream_ready(stream, err);
+  if (code != 0) return code;
+  if (event->device != NULL && event->device != device)
+    return other_device(event, stream, err);
+  if (event->handle == NULL) code = make_handle(w, stream, err);
+  if (code != 0) return code;
+  tps_op *op = tps_op_begin(stream, TPS_OP_RECORD, err);
+  if (op == NULL) return TPS_NO_HOST_MEMORY;
+  op->event = event->id;
+  tps_op_announce(op);
+  code = device->face->event_record(device, event->handle, stream->handle, op,
+                                    err);
+  if (code != 0) {
+    tps_op_broke(op);
+    return tps_failed(device, stream->parts->local, code, err);
+  }
+  remember(w, stream, op->seq);
+  return 0;
+}
+
+static int other_kind(const tps_event *event, const tps_stream *stream,
+                      tps_error *err) {
+  char a[32], b[32];
+  return tps_fail(err, TPS_MISUSE,
+                  "a stream of %s can't wait for an event of %s: the devices "
+                  "are of different kinds",
+                  tps_device_label(stream->device, a, sizeof a),
+                  tps_device_label(event->device, b, sizeof b));
+}
+
+int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
+  whole *w = (whole *)event;
+  tps_device *device = stream->device;
+  int code = ready(event, err);
+  if (code == 0) code = tps_stream_ready(stream, err);
+  if (code != 0 || w->stream == NULL) return code;
+  if (event->device->kind != device->kind)
+    return other_kind(event, stream, err);
+  tps_op *op = tps_op_begin(stream, TPS_OP_WAIT, err);
+  if (op == NULL) return TPS_NO_HOST_MEMORY;
+  op->event = event->id;
+  tps_op_announce(op);
+  code = device->face->stream_wait_event(device, stream->handle,
+                                         event->handle, op, err);
+  if (code != 0) {
+    tps_op_broke(op);
+    return tps_failed(device, stream->parts->local, code, err);
+  }
+  tps_stream_note_wait(stream, w->stream, w->seq);
+  return 0;
+}
+
+static void reached(const whole *w) {
+  tps_stream_reached(w->stream, w->seq);
+  tps_waited(w->event.context, w->event.device, 0, w->event.id);
+}
+
+int tps_event_query(tps_event *event, tps_error *err) {
+  const whole *w = (const whole *)event;
+  int code = ready(event, err);
+  if (code != 0 || w->stream == NULL) return code;
+  tps_device *device = event->device;
+  code = device->face->event_query(device, event->handle, err);
+  if (code == 0)
+    reached(w);
+  else if (code != TPS_NOT_READY)
+    code = tps_failed(device, w->local, code, err);
+  return code;
+}
+
+int tps_event_synchronize(tps_event *event, uint64_t timeout_ns,
+                          tps_error *err) {
+  const whole *w = (const whole *)event;
+  int code = ready(event, err);
+  if (code != 0 || w->stream == NULL) return code;
+  code = tps_wait(w->local, NULL, event->handle, timeout_ns, err);
+  if (code == 0) {
+    reached(w);
+    tps_reclaim_local(w->local);
+  }
+  return code;
+}
+
+/* ---- elapsed time --------------------------------------------------------------------- */
+
+static int check_timing(const tps_event *event, const char *which,
+                        tps_error *err) {
+  if (event->flags & TPS_EVENT_TIMING) return 0;
+  return tps_fail(err, TPS_INVALID_HANDLE,
+                  "the %s event was made without timing", which);
+}
+
+static int check_recorded(const tps_event *event, const char *which,
+                          tps_error *err) {
+  if (((const whole *)event)->stream != NULL) return 0;
+  return tps_fail(err, TPS_INVALID_HANDLE,
+                  "the %s event has not been recorded", which);
+}
+
+static int check_finished(tps_event *event, const char *which,
+                          tps_error *err) {
+  int code = tps_event_query(event, err);
+  if (code != TPS_NOT_READY) return code;
+  return tps_fail(err, TPS_NOT_READY, "the %s event is not finished", which);
+}
+
+int tps_event_elapsed(tps_event *a, tps_event *b, double *ms, tps_error *err) {
+  char x[32], y[32];
+  int code;
+  TPS_TRY(out, ready(a, err));
+  TPS_TRY(out, ready(b, err));
+  TPS_TRY(out, check_timing(a, "start", err));
+  TPS_TRY(out, check_timing(b, "end", err));
+  TPS_TRY(out, check_recorded(a, "start", err));
+  TPS_TRY(out, check_recorded(b, "end", err));
+  if (a->device != b->device)
+    return tps_fail(err, TPS_INVALID_HANDLE,
+                    "the start event is of %s, the end event of %s",
+                    tps_device_label(a->device, x, sizeof x),
+                    tps_device_label(b->device, y, sizeof y));
+  TPS_TRY(out, check_finished(a, "start", err));
+  TPS_TRY(out, check_finished(b, "end", err));
+  code = a->device->face->event_elapsed(a->device, a->handle, b->handle, ms,
+                                        err);
+  if (code != 0)
+    code = tps_failed(a->device, ((whole *)a)->local, code, err);
+out:
+  return code;
+}
+
+uint64_t tps_event_driver_handle(const tps_event *event) {
+  if (event->handle == NULL) return 0;
+  return event->device->face->event_handle(event->device, event->handle);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Sticky faults. The first one of a device is kept for the process, told as fully
+ * as can be: a GPU says only that something broke, so the launches that were not
+ * yet known to be complete are named. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/parts.h"
+
+#define SHOWN 8
+
+/* Launches that may have caused the fault; the same kernel at the same line
+ * counts once. */
+typedef struct suspects {
+  const tps_op **ops;
+  size_t count, capacity;
+  bool lost; /* a ring was too short to remember them all */
+} suspects;
+
+static bool pending(const tps_op *op, uint64_t done) {
+  int state = atomic_load_explicit(&op->state, memory_order_relaxed);
+  return op->seq > done && state != TPS_OP_DONE && state != TPS_OP_FAILED;
+}
+
+static void suspect(suspects *list, const tps_op *op) {
+  if (list->count == list->capacity) {
+    size_t capacity = list->capacity * 2 + 64;
+    const tps_op **ops = realloc(list->ops, capacity * sizeof *ops);
+    if (ops == NULL) return;
+    list->ops = ops;
+    list->capacity = capacity;
+  }
+  list->ops[list->count++] = op;
+}
+
+static void suspect_stream(suspects *list, const tps_stream *stream) {
+  const struct tps_stream_parts *parts = stream->parts;
+  unsigned busy = 0;
+  for (unsigned i = 0; i < TPS_RING; i++) {
+    const tps_op *op = parts->ring[i];
+    if (op == NULL || !pending(op, parts->done_seq)) continue;
+    busy++;
+    if (op->kind == TPS_OP_LAUNCH) suspect(list, op);
+  }
+  if (busy == TPS_RING) list->lost = true;
+}
+
+static int by_seq(const void *a, const void *b) {
+  const tps_op *x = *(const tps_op *const *)a, *y = *(const tps_op *const *)b;
+  return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static bool same_place(const tps_op *a, const tps_op *b) {
+  return a->kernel == b->kernel && a->source == b->source &&
+         a->line == b->line;
+}
+
+static void drop_repeats(suspects *list) {
+  size_t kept = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    size_t j = 0;
+    while (j < kept && !same_place(list->ops[i], list->ops[j])) j++;
+    if (j == kept) list->ops[kept++] = list->ops[i];
+  }
+  list->count = kept;
+}
+
+static void append(tps_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(tps_error *err, const char *format, ...) {
+  size_t used = strlen(err->message);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(err->message + used, sizeof err->message - used, format, args);
+  va_end(args);
+}
+
+static void append_shape(tps_error *err, const char *name,
+                         const uint32_t n[3]) {
+  append(err, " %s %u", name, n[0]);
+  if (n[1] > 1 || n[2] > 1) append(err, "x%u", n[1]);
+  if (n[2] > 1) append(err, "x%u", n[2]);
+}
+
+static void name_one(tps_error *err, const tps_op *op) {
+  snprintf(err->kernel, sizeof err->kernel, "%s", op->kernel);
+  tps_op_where(op, err->where, sizeof err->where);
+  err->stream = op->stream + 1;
+  append(err, " in kernel '%s'", op->kernel);
+  append_shape(err, "of grid", op->grid);
+  append_shape(err, "and block", op->block);
+  append(err, " on stream %llu", (unsigned long long)op->stream);
+  if (err->where[0] != '\0') append(err, ", launched at %s", err->where);
+}
+
+static void name_several(tps_error *err, const suspects *list) {
+  char where[512];
+  for (size_t i = 0; i < list->count && i < SHOWN; i++) {
+    append(err, "%s%s", i == 0 ? " in one of: " : ", ", list->ops[i]->kernel);
+    if (tps_op_where(list->ops[i], where, sizeof where)[0] != '\0')
+      append(err, " at %s", where);
+  }
+  size_t more = list->count > SHOWN ? list->count - SHOWN : 0;
+  if (more > 0)
+    append(err, " and %s%zu more", list->lost ? "at least " : "", more);
+  else if (list->lost)
+    append(err, " or an earlier one");
+}
+
+static void name_suspects(const tps_local *local, tps_error *err) {
+  suspects list = {0};
+  for (const tps_stream *s = local->open.first; s != NULL; s = s->parts->next)
+    suspect_stream(&list, s);
+  for (const tps_stream *s = local->closed.first; s != NULL; s = s->parts->next)
+    suspect_stream(&list, s);
+  if (list.count > 0) {
+    qsort(list.ops, list.count, sizeof *list.ops, by_seq);
+    drop_repeats(&list);
+    if (list.count == 1 && !list.lost)
+      name_one(err, list.ops[0]);
+    else
+      name_several(err, &list);
+  }
+  free(list.ops);
+}
+
+int tps_failed(tps_device *device, tps_local *local, int code,
+               tps_error *err) {
+  if (!tps_code_sticky(code)) return code;
+  tps_device_state *state = tps_state(device);
+  pthread_mutex_lock(&state->lock);
+  bool first = !tps_faulted(device);
+  if (first) {
+    if (err->kernel[0] == '\0' && local != NULL) name_suspects(local, err);
+    state->fault = *err;
+    state->fault.code = code;
+    atomic_store_explicit(&state->faulted, code, memory_order_release);
+  }
+  pthread_mutex_unlock(&state->lock);
+  return first ? code : tps_device_fault(device, err);
+}
+
+int tps_device_fault(tps_device *device, tps_error *err) {
+  tps_device_state *state = tps_state(device);
+  int code = atomic_load_explicit(&state->faulted, memory_order_acquire);
+  if (code == 0 || err == NULL) return code;
+  char label[32];
+  const tps_error *fault = &state->fault; /* constant from now on */
+  *err = *fault;
+  tps_device_label(device, label, sizeof label);
+  snprintf(err->message, sizeof err->message, "device %s has faulted: %.1960s",
+           label, fault->message);
+  return code;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Allocations: making, counting, dropping. Structs are used again, so that
+ * allocating and freeing in a loop costs the host no malloc. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/parts.h"
+
+#define SPARE 256u
+
+typedef struct whole {
+  tps_memory memory;
+  struct tps_memory_parts parts;
+} whole;
+
+static whole *take_struct(tps_context *context) {
+  struct tps_context_parts *parts = context->parts;
+  if (parts->spare == NULL) return malloc(sizeof(whole));
+  tps_memory *memory = parts->spare;
+  parts->spare = memory->parts->next;
+  parts->spare_count--;
+  return (whole *)memory;
+}
+
+tps_memory *tps_memory_new(tps_local *local, tps_memory_kind kind,
+                           uint64_t bytes, tps_error *err) {
+  tps_context *context = local->context;
+  whole *w = take_struct(context);
+  if (w == NULL) {
+    tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+    return NULL;
+  }
+  memset(w, 0, sizeof *w);
+  tps_memory *memory = &w->memory;
+  memory->context = context;
+  memory->device = local->device;
+  memory->kind = (uint8_t)kind;
+  memory->id = tps_next_id();
+  memory->bytes = bytes;
+  memory->refs = 1;
+  memory->site = context->site;
+  memory->parts = &w->parts;
+  w->parts.local = local;
+  w->parts.marks = w->parts.few;
+  w->parts.capacity = TPS_MARKS;
+  tps_context_hold(context);
+  return memory;
+}
+
+void tps_memory_discard(tps_memory *memory) {
+  struct tps_context_parts *parts = memory->context->parts;
+  tps_uses_clear(memory);
+  if (parts->spare_count >= SPARE) {
+    free(memory);
+    return;
+  }
+  memory->parts->next = parts->spare;
+  parts->spare = memory;
+  parts->spare_count++;
+}
+
+tps_memory *tps_memory_ref(tps_memory *memory) {
+  memory->refs++;
+  return memory;
+}
+
+void tps_memory_unref(tps_memory *memory) {
+  if (memory == NULL || --memory->refs > 0) return;
+  tps_context *context = memory->context;
+  tps_memory_reclaim(memory);
+  tps_context_release(context);
+}
+
+uint64_t tps_memory_expose(tps_memory *memory) {
+  memory->escaped = true;
+  return memory->address;
+}
+
+int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
+                     tps_error *err) {
+  if (first <= memory->bytes && bytes <= memory->bytes - first) return 0;
+  return tps_fail(err, TPS_MISUSE,
+                  "%llu bytes from byte %llu on asked for, the memory has %llu",
+                  (unsigned long long)bytes, (unsigned long long)first,
+                  (unsigned long long)memory->bytes);
+}
+
+/* ---- device memory ---------------------------------------------------------- */
+
+static int out_of_memory(tps_device *device, uint64_t bytes, tps_error *err) {
+  uint64_t left = 0, total = 0;
+  char label[32];
+  tps_error ignored;
+  tps_device_label(device, label, sizeof label);
+  if (device->face->memory_info(device, &left, &total, &ignored) != 0)
+    return tps_fail(err, TPS_OUT_OF_MEMORY,
+                    "out of memory on %s: %llu bytes asked for", label,
+                    (unsigned long long)bytes);
+  return tps_fail(err, TPS_OUT_OF_MEMORY,
+                  "out of memory on %s: %llu bytes asked for, %llu free of "
+                  "%llu",
+                  label, (unsigned long long)bytes, (unsigned long long)left,
+                  (unsigned long long)total);
+}
+
+static void count_allocation(tps_memory_stats *stats, uint64_t bytes) {
+  stats->live_bytes += bytes;
+  stats->live_count++;
+  stats->allocations++;
+  if (stats->live_bytes > stats->peak_bytes)
+    stats->peak_bytes = stats->live_bytes;
+}
+
+/* Queues the allocation and makes the stream the memory's home. */
+static int allocate_on(tps_stream *stream, tps_memory *memory,
+                       tps_error *err) {
+  tps_device *device = stream->device;
+  tps_local *local = stream->parts->local;
+  int code = tps_uses_ready(memory, stream, err);
+  if (code != 0) return code;
+  tps_op *op = tps_op_begin(stream, TPS_OP_ALLOC, err);
+  if (op == NULL) return TPS_NO_HOST_MEMORY;
+  code = tps_op_touch(op, memory, 0, memory->bytes, TPS_ACCESS_NONE, err);
+  if (code != 0) return code;
+  tps_op_announce(op);
+  code = device->face->memory_allocate(device, memory->bytes, stream->handle,
+                                       op, &memory->address, err);
+  if (code != 0) {
+    memory->address = 0;
+    tps_op_broke(op);
+    if (code == TPS_OUT_OF_MEMORY)
+      return out_of_memory(device, memory->bytes, err);
+    return tps_failed(device, local, code, err);
+  }
+  tps_uses_set(memory, op->seq);
+  memory->parts->home = stream;
+  count_allocation(&local->stats, memory->bytes);
+  return 0;
+}
+
+int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
+                        tps_error *err) {
+  int code = tps_stream_ready(stream, err);
+  if (code != 0) return code;
+  tps_local *local = stream->parts->local;
+  tps_reclaim_glance(local);
+  tps_memory *memory = tps_memory_new(local, TPS_MEMORY_DEVICE, bytes, err);
+  if (memory == NULL) return TPS_NO_HOST_MEMORY;
+  if (bytes > 0) code = allocate_on(stream, memory, err);
+  if (code != 0)
+    tps_memory_unref(memory);
+  else
+    *out = memory;
+  return code;
+}
+
+/* ---- pinned and borrowed memory ------------------------------------------------- */
+
+static int pin(tps_local *local, tps_memory *memory, tps_error *err) {
+  struct tps_memory_parts *parts = memory->parts;
+  int code = tps_pinned_take(local, memory->bytes, &parts->pinned, err);
+  if (code != 0) {
+    parts->pinned = NULL;
+    return code;
+  }
+  memory->host = parts->pinned->host;
+  memory->address = parts->pinned->address;
+  memset(memory->host, 0, memory->bytes);
+  local->stats.pinned_bytes += memory->bytes;
+  local->stats.allocations++;
+  return 0;
+}
+
+int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
+                   tps_memory **out, tps_error *err) {
+  int code = tps_device_fault(device, err);
+  if (code != 0) return code;
+  tps_local *local = tps_local_get(context, device, err);
+  if (local == NULL) return TPS_NO_HOST_MEMORY;
+  tps_reclaim_pending(local, 16);
+  tps_memory *memory = tps_memory_new(local, TPS_MEMORY_PINNED, bytes, err);
+  if (memory == NULL) return TPS_NO_HOST_MEMORY;
+  if (bytes > 0) code = pin(local, memory, err);
+  if (code != 0)
+    tps_memory_unref(memory);
+  else
+    *out = memory;
+  return code;
+}
+
+int tps_memory_borrow(tps_context *context, tps_device *device,
+                      uint64_t address, uint64_t bytes, void *owner,
+                      void (*release)(void *owner), tps_memory **out,
+                      tps_error *err) {
+  tps_local *local = tps_local_get(context, device, err);
+  if (local == NULL) return TPS_NO_HOST_MEMORY;
+  tps_memory *memory = tps_memory_new(local, TPS_MEMORY_BORROWED, bytes, err);
+  if (memory == NULL) return TPS_NO_HOST_MEMORY;
+  memory->address = address;
+  memory->parts->owner = owner;
+  memory->parts->release = release;
+  *out = memory;
+  return 0;
+}

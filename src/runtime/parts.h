@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What the files of the runtime share and nobody else sees.
+ *
+ * Three lifetimes meet here. A tps_device_state lives as long as the process and
+ * is shared by threads (lock). A tps_local is what one context keeps for one
+ * device (no lock: the context's thread alone uses it). A tps_pinned, a page-locked
+ * block, wanders: in use, waiting to be reclaimed, in the process-wide pool.
+ */
+#ifndef TPS_RUNTIME_PARTS_H
+#define TPS_RUNTIME_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/event.h"
+#include "runtime/memory.h"
+#include "runtime/module.h"
+#include "runtime/observer.h"
+
+#define TPS_SLICE_NS 50000000u /* of a wait, between looks at the interrupt */
+#define TPS_RING 64u           /* records a stream remembers; a power of two */
+#define TPS_EVENT_POOL 256u
+#define TPS_WAITED 4u
+
+typedef struct tps_local tps_local;
+
+/* A page-locked block. `event` (NULL: none) marks the last use while it waits to
+ * be reclaimed; `stuck`: nobody can tell when it is free, so it stays. */
+typedef struct tps_pinned {
+  struct tps_pinned *next;
+  tps_device *device;
+  void *host;
+  uint64_t address, bytes;
+  tps_device_event *event;
+  bool stuck;
+} tps_pinned;
+
+/* A module as loaded on one device; once dead it waits to be unloaded. */
+typedef struct tps_loaded {
+  struct tps_loaded *next;
+  tps_device *device;
+  tps_device_module *module;
+  tps_device_event *event;
+  bool stuck;
+} tps_loaded;
+
+/* ---- of the process: device->runtime -------------------------------------- */
+
+#define TPS_POOL_CLASSES 160
+
+typedef struct tps_device_state {
+  atomic_int faulted;     /* the sticky code, set after `fault` is complete */
+  atomic_uint orphans;    /* how many below, to look without the lock */
+  pthread_mutex_t lock;   /* for everything below */
+  tps_error fault;
+  unsigned contexts;      /* that have used the device and live */
+  tps_pinned *pool[TPS_POOL_CLASSES];
+  uint64_t pool_bytes;
+  tps_pinned *orphan_pinned; /* left busy by contexts that are gone */
+  tps_loaded *orphan_modules;
+} tps_device_state;
+
+static inline tps_device_state *tps_state(const tps_device *device) {
+  return device->runtime;
+}
+
+static inline bool tps_faulted(const tps_device *device) {
+  return atomic_load_explicit(&tps_state(device)->faulted,
+                              memory_order_acquire) != 0;
+}
+
+/* A number never used before, above 0. */
+uint64_t tps_next_id(void);
+const char *tps_kind_name(tps_device_kind kind);
+
+/* ---- context, and its part for each device --------------------------------- */
+
+typedef struct tps_stream_list {
+  tps_stream *first, *last;
+} tps_stream_list;
+
+struct tps_local {
+  tps_local *next;
+  tps_context *context;
+  tps_device *device;
+  tps_stream *default_stream, *reclaim; /* NULL until first needed */
+  tps_stream_list open;    /* every stream that takes work */
+  tps_stream_list closed;  /* with work that may still run, or held */
+  tps_device_event *events[TPS_EVENT_POOL];
+  unsigned event_count;
+  tps_op *scratch;         /* record of what the runtime itself queues */
+  tps_pinned *pending, *pending_last; /* pinned blocks that queued work uses */
+  tps_memory *unfreed;     /* dropped, but the free could not be queued yet */
+  tps_loaded *dead;        /* modules to unload */
+  struct tps_staging *staging;
+  tps_memory_stats stats;
+};
+
+struct tps_context_parts {
+  int refs; /* the owner's and one for each object */
+  tps_local *locals;
+  tps_memory *spare; /* structs to use again */
+  unsigned spare_count;
+};
+
+static inline void tps_context_hold(tps_context *context) {
+  context->parts->refs++;
+}
+void tps_context_release(tps_context *context);
+
+/* The context's part for the device, made at the first call; NULL when out of
+ * memory. */
+tps_local *tps_local_get(tps_context *context, tps_device *device,
+                         tps_error *err);
+
+/* Waits for the event, or for the stream when event is NULL: 0, NOT_READY,
+ * INTERRUPTED or an error. */
+int tps_wait(tps_local *local, tps_device_stream *stream,
+             tps_device_event *event, uint64_t timeout_ns, tps_error *err);
+
+/* ---- faults ------------------------------------------------------------------ */
+
+/* Every code that a device returns passes here on its way out: a sticky one is
+ * kept, with the launches that may have caused it. Returns code. `local` may be
+ * NULL. */
+int tps_failed(tps_device *device, tps_local *local, int code,
+               tps_error *err);
+
+/* ---- records ------------------------------------------------------------------ */
+
+/* The record of the next operation on the stream, in its ring; NULL (and *err)
+ * when out of memory. Shape and kernel are for the caller to fill. */
+tps_op *tps_op_begin(tps_stream *stream, tps_op_kind kind, tps_error *err);
+/* For what the runtime queues on its own account: no number, not observed. */
+tps_op *tps_op_internal(tps_stream *stream, tps_op_kind kind, tps_error *err);
+/* Adds what the operation touches; room for one is always there. */
+int tps_op_touch(tps_op *op, const tps_memory *memory, uint64_t first,
+                 uint64_t bytes, tps_access access, tps_error *err);
+static inline void tps_op_broke(tps_op *op) {
+  atomic_store_explicit(&op->state, TPS_OP_FAILED, memory_order_relaxed);
+}
+
+void tps_observe_queued(tps_op *op);
+void tps_observe_waited(const tps_context *context, const tps_device *device,
+                        uint64_t stream, uint64_t event);
+extern _Atomic(tps_observer *) tps_observers;
+static inline bool tps_observed(void) {
+  return atomic_load_explicit(&tps_observers, memory_order_acquire) != NULL;
+}
+static inline void tps_op_announce(tps_op *op) {
+  if (tps_observed()) tps_observe_queued(op);
+}
+static inline void tps_waited(const tps_context *context,
+                              const tps_device *device, uint64_t stream,
+                              uint64_t event) {
+  if (tps_observed()) tps_observe_waited(context, device, stream, event);
+}
+
+/* ---- streams ------------------------------------------------------------------- */
+
+struct tps_stream_parts {
+  tps_local *local;
+  tps_device_stream *handle;  /* also of a closed one whose end has no mark yet */
+  tps_device_event *closing;  /* marks the last work of a closed stream */
+  uint64_t serial;            /* unique, for the legacy stream too */
+  uint64_t done_seq;          /* operations up to here are known to be done */
+  int holds;                  /* by memory, events and staging */
+  bool internal;
+  bool unseen; /* foreign work may have been queued through its handle */
+  struct {
+    uint64_t serial, seq;
+  } waited[TPS_WAITED]; /* work of other streams that comes before ours */
+  unsigned waited_next;
+  tps_stream *next, *previous;
+  uint32_t next_op;
+  tps_op *ring[TPS_RING];
+};
+
+/* Refuses a closed stream and a faulted device. */
+int tps_stream_refuse(const tps_stream *stream, tps_error *err);
+static inline int tps_stream_ready(const tps_stream *stream, tps_error *err) {
+  if (!stream->closed && !tps_faulted(stream->device)) return 0;
+  return tps_stream_refuse(stream, err);
+}
+
+/* A hold keeps the struct, not the stream open. */
+static inline void tps_stream_hold(tps_stream *stream) {
+  stream->parts->holds++;
+}
+void tps_stream_unhold(tps_stream *stream);
+
+/* True when the operation is known to be done, without asking the driver. */
+static inline bool tps_stream_passed(const tps_stream *stream, uint64_t seq) {
+  return stream->parts->done_seq >= seq || tps_faulted(stream->device);
+}
+static inline void tps_stream_reached(tps_stream *stream, uint64_t seq) {
+  if (stream->parts->done_seq < seq) stream->parts->done_seq = seq;
+}
+/* Asks the driver; never waits; a stream that can't tell is not done. */
+bool tps_stream_idle(tps_stream *stream);
+/* Frees a closed stream that nothing refers to and whose work is done. */
+void tps_stream_settle(tps_stream *stream);
+/* Looks at up to `limit` closed streams. */
+void tps_stream_settle_some(tps_local *local, unsigned limit);
+/* At the end of a context: frees the struct whatever its state. */
+void tps_stream_destroy(tps_stream *stream);
+tps_stream *tps_reclaim_stream(tps_local *local, tps_error *err);
+
+/* True when work queued on `later` from now on comes after `seq` of `earlier`
+ * by a wait queued before. */
+bool tps_stream_covers(const tps_stream *later, const tps_stream *earlier,
+                       uint64_t seq);
+void tps_stream_note_wait(tps_stream *later, const tps_stream *earlier,
+                          uint64_t seq);
+/* Makes future work on `later` wait for operations up to `seq` of `earlier`,
+ * which may be closed. `force`: also for work that the runtime did not see. */
+int tps_stream_follow(tps_stream *later, tps_stream *earlier, uint64_t seq,
+                      bool force, tps_error *err);
+
+/* ---- pooled events --------------------------------------------------------------- */
+
+int tps_event_take(tps_local *local, tps_device_event **out, tps_error *err);
+void tps_event_give(tps_local *local, tps_device_event *event);
+/* A pooled event recorded on the stream's driver handle, unobserved. */
+int tps_event_mark(tps_stream *stream, tps_device_event **out,
+                   tps_error *err);
+
+/* ---- memory ------------------------------------------------------------------------- */
+
+/* The last use on one stream. */
+typedef struct tps_mark {
+  tps_stream *stream; /* held */
+  uint64_t seq;
+} tps_mark;
+
+#define TPS_MARKS 4
+
+struct tps_memory_parts {
+  tps_local *local;
+  tps_memory *next;   /* in `spare` or `unfreed` */
+  tps_stream *home;   /* where it was allocated, or NULL; held by its mark */
+  tps_mark *marks;
+  uint32_t count, capacity, last; /* `last`: the one found last */
+  tps_mark few[TPS_MARKS];
+  tps_pinned *pinned;
+  void *owner;        /* of BORROWED */
+  void (*release)(void *owner);
+  unsigned attempts;  /* at freeing */
+};
+
+/* A struct with one reference, nothing allocated for it; NULL when out of
+ * memory. */
+tps_memory *tps_memory_new(tps_local *local, tps_memory_kind kind,
+                           uint64_t bytes, tps_error *err);
+/* Gives the struct back. */
+void tps_memory_discard(tps_memory *memory);
+/* MISUSE unless [first, first + bytes) lies in the memory. */
+int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
+                     tps_error *err);
+
+/* Finds or makes the mark of the stream, ordering a first use after the
+ * allocation; `marks[last]` is then that of the stream. */
+int tps_uses_find(tps_memory *memory, tps_stream *stream, tps_error *err);
+static inline int tps_uses_ready(tps_memory *memory, tps_stream *stream,
+                                 tps_error *err) {
+  struct tps_memory_parts *parts = memory->parts;
+  if (parts->last < parts->count && parts->marks[parts->last].stream == stream)
+    return 0;
+  return tps_uses_find(memory, stream, err);
+}
+/* After tps_uses_ready: the use has this number. */
+static inline void tps_uses_set(tps_memory *memory, uint64_t seq) {
+  struct tps_memory_parts *parts = memory->parts;
+  parts->marks[parts->last].seq = seq;
+}
+void tps_uses_clear(tps_memory *memory);
+/* Waits for all uses. */
+int tps_uses_wait(tps_memory *memory, tps_error *err);
+
+/* Frees what the memory stands for after its uses, or puts that off. */
+void tps_memory_reclaim(tps_memory *memory);
+
+/* ---- pinned blocks, reclaiming ---------------------------------------------------------- */
+
+/* From the pool or the driver; not cleared. */
+int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
+                    tps_error *err);
+void tps_pinned_give(tps_pinned *block); /* to the pool */
+void tps_pinned_drop_pool(tps_device *device); /* to the driver: may wait */
+/* Puts the block on the pending list until `marks` have passed; forced: until all
+ * work of the device has. */
+void tps_pinned_retire(tps_local *local, tps_pinned *block,
+                       const tps_mark *marks, uint32_t count, bool all);
+
+/* Orders the reclaim stream after every stream of the device. */
+int tps_reclaim_after_all(tps_local *local, bool force, tps_error *err);
+/* The cheap part, for every allocation. */
+static inline void tps_reclaim_glance(tps_local *local);
+void tps_reclaim_pending(tps_local *local, unsigned limit);
+void tps_reclaim_local(tps_local *local);
+void tps_module_retire(tps_local *local, tps_loaded *loaded);
+/* The end of a context's part for a device: what is busy goes to the process's
+ * list. */
+void tps_local_free(tps_local *local);
+
+static inline void tps_reclaim_glance(tps_local *local) {
+  if (local->pending != NULL || local->unfreed != NULL)
+    tps_reclaim_pending(local, 2);
+}
+
+/* ---- staging ------------------------------------------------------------------------------ */
+
+void tps_staging_free(tps_local *local);
+
+/* ---- modules ------------------------------------------------------------------------------- */
+
+/* The module on the device, loaded if need be. */
+int tps_module_on(tps_module *module, tps_device *device,
+                  tps_device_module **out, tps_error *err);
+/* "'a', 'b', 'c'" of `count` names, those nearest to `name` first, cut to the
+ * buffer. */
+void tps_list_nearest(const char *const *names, size_t count, const char *name,
+                      char *buffer, size_t size);
+
+/* A kernel on one device. */
+typedef struct tps_kernel_on {
+  struct tps_kernel_on *next;
+  tps_device *device;
+  tps_device_kernel *handle;
+  tps_kernel_attributes attributes;
+  int64_t opted_shared; /* dynamic bytes allowed so far beyond the usual */
+  int64_t best_block;   /* 0: not asked for yet */
+} tps_kernel_on;
+
+struct tps_kernel_parts {
+  tps_kernel_on *on;
+};
+
+int tps_kernel_get(tps_kernel *kernel, tps_device *device,
+                   tps_kernel_on **out, tps_error *err);
+/* Checks the shape against kernel and device, opts into shared memory. */
+int tps_limits_check(tps_kernel *kernel, tps_kernel_on *on,
+                     const tps_shape *shape, tps_error *err);
+/* Opt-in for static + dynamic bytes over what a block has without. */
+int tps_limits_shared(tps_kernel *kernel, tps_kernel_on *on, int64_t shared,
+                      tps_error *err);
+
+/* What bytes are, by content: 0 and *kind, or INVALID_IMAGE. */
+int tps_image_tell(const void *bytes, size_t size, tps_image_kind *kind,
+                   tps_error *err);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Page-locked blocks and the process's pool of them. Giving one back to the driver
+ * waits for running kernels, so that is done only when a device's last context
+ * ends with nothing running. */
+#include <stdlib.h>
+
+#include "runtime/parts.h"
+
+#define LEAST 4096u
+#define LARGEST_EXPONENT 50u
+
+/* Size classes: four steps to each power of two. */
+static unsigned class_of(uint64_t bytes, uint64_t *rounded) {
+  *rounded = LEAST;
+  if (bytes <= LEAST) return 0;
+  unsigned exponent = 63 - (unsigned)__builtin_clzll(bytes - 1);
+  uint64_t base = (uint64_t)1 << exponent, step = base / 4;
+  unsigned k = (unsigned)((bytes - 1 - base) / step);
+  *rounded = base + (k + 1) * step;
+  return (exponent - 12) * 4 + k + 1;
+}
+
+static tps_pinned *take_from_pool(tps_device *device, unsigned class) {
+  tps_device_state *state = tps_state(device);
+  pthread_mutex_lock(&state->lock);
+  tps_pinned *block = state->pool[class];
+  if (block != NULL) {
+    state->pool[class] = block->next;
+    state->pool_bytes -= block->bytes;
+    block->next = NULL;
+  }
+  pthread_mutex_unlock(&state->lock);
+  return block;
+}
+
+static int pin(tps_local *local, uint64_t bytes, tps_pinned **out,
+               tps_error *err) {
+  tps_device *device = local->device;
+  char label[32];
+  tps_pinned *block = calloc(1, sizeof *block);
+  if (block == NULL)
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  block->device = device;
+  block->bytes = bytes;
+  int code = device->face->memory_pin(device, bytes, &block->host,
+                                      &block->address, err);
+  if (code == 0) {
+    *out = block;
+    return 0;
+  }
+  free(block);
+  if (code == TPS_OUT_OF_MEMORY)
+    return tps_fail(err, code,
+                    "out of page-locked host memory for %s: %llu bytes asked "
+                    "for",
+                    tps_device_label(device, label, sizeof label),
+                    (unsigned long long)bytes);
+  return tps_failed(device, local, code, err);
+}
+
+int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
+                    tps_error *err) {
+  int code = tps_device_fault(local->device, err);
+  if (code != 0) return code;
+  if (bytes > (uint64_t)1 << LARGEST_EXPONENT)
+    return pin(local, bytes, out, err);
+  uint64_t rounded;
+  unsigned class = class_of(bytes, &rounded);
+  *out = take_from_pool(local->device, class);
+  return *out != NULL ? 0 : pin(local, rounded, out, err);
+}
+
+void tps_pinned_give(tps_pinned *block) {
+  tps_device_state *state = tps_state(block->device);
+  uint64_t rounded;
+  pthread_mutex_lock(&state->lock);
+  if (block->bytes <= (uint64_t)1 << LARGEST_EXPONENT) {
+    unsigned class = class_of(block->bytes, &rounded);
+    block->next = state->pool[class];
+    state->pool[class] = block;
+    state->pool_bytes += block->bytes;
+  }
+  pthread_mutex_unlock(&state->lock);
+}
+
+static tps_pinned *take_all(tps_device_state *state) {
+  tps_pinned *all = NULL;
+  pthread_mutex_lock(&state->lock);
+  for (unsigned i = 0; i < TPS_POOL_CLASSES; i++)
+    while (state->pool[i] != NULL) {
+      tps_pinned *block = state->pool[i];
+      state->pool[i] = block->next;
+      block->next = all;
+      all = block;
+    }
+  state->pool_bytes = 0;
+  pthread_mutex_unlock(&state->lock);
+  return all;
+}
+
+void tps_pinned_drop_pool(tps_device *device) {
+  tps_pinned *all = take_all(tps_state(device));
+  tps_error err;
+  while (all != NULL) {
+    tps_pinned *block = all;
+    all = block->next;
+    device->face->memory_unpin(device, block->host, block->address, &err);
+    free(block);
+  }
+}
