@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The tpstream authors
+#
+# One object library for each folder of src/, and what is linked of them.
+set(TPS_PARTS "")
+
+# src/<name>/*.c, or the files given, as the object library tps_<name>. A folder
+# without sources is passed over.
+function(tps_add_part name)
+  set(files ${ARGN})
+  if(NOT files)
+    file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
+  endif()
+  if(files)
+    add_library(tps_${name} OBJECT ${files})
+    target_link_libraries(tps_${name} PUBLIC tps_flags)
+    set(TPS_PARTS ${TPS_PARTS} tps_${name} PARENT_SCOPE)
+  endif()
+endfunction()
+
+macro(tps_add_sim)
+  tps_add_part(sim)
+endmacro()
+
+# The GPU, or what stands in for it where there is no toolkit.
+macro(tps_add_cuda)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/cuda/*.c)
+  if(TPS_CUDA_FOUND)
+    list(FILTER files EXCLUDE REGEX "/absent\\.c$")
+    tps_add_part(cuda ${files})
+    target_link_libraries(tps_cuda PUBLIC tps_cudart)
+  else()
+    list(FILTER files INCLUDE REGEX "/absent\\.c$")
+    target_compile_definitions(tps_flags INTERFACE TPS_NO_CUDA)
+    tps_add_part(cuda ${files})
+  endif()
+endmacro()
+
+macro(tps_add_lua)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/lua/*.c)
+  if(files)
+    tps_embed(${CMAKE_BINARY_DIR}/embedded.c)
+    tps_add_part(lua ${files} ${CMAKE_BINARY_DIR}/embedded.c)
+    target_link_libraries(tps_lua PRIVATE tps_lua_headers)
+  endif()
+endmacro()
+
+# All parts but lua/ as one archive, of which a C test takes what it uses.
+function(tps_add_library)
+  set(parts ${TPS_PARTS})
+  list(REMOVE_ITEM parts tps_lua)
+  list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+  add_library(tps STATIC EXCLUDE_FROM_ALL ${parts})
+  set_target_properties(tps PROPERTIES LINKER_LANGUAGE C)
+  target_link_libraries(tps PUBLIC tps_flags)
+  if(TPS_CUDA_FOUND)
+    target_link_libraries(tps PUBLIC tps_cudart)
+  endif()
+endfunction()
+
+# Lua is linked whole, and its names and no others are shown to the C modules
+# that a script loads.
+function(tps_add_host)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/host/*.c)
+  add_executable(tpstream ${files})
+  set(names ${CMAKE_SOURCE_DIR}/cmake/host.symbols)
+  target_link_libraries(tpstream PRIVATE ${TPS_PARTS} tps_lua_headers
+    $<LINK_LIBRARY:WHOLE_ARCHIVE,${TPS_LUA_LIBRARY}>)
+  target_link_options(tpstream PRIVATE -Wl,--dynamic-list=${names})
+  set_target_properties(tpstream PROPERTIES LINK_DEPENDS ${names})
+endfunction()
+
+# Without Lua, which the program that loads it has; it stays loaded for ever,
+# since threads of the devices run its code.
+function(tps_add_module)
+  set(objects ${TPS_PARTS})
+  list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+  add_library(tpstream_module MODULE ${objects})
+  set(names ${CMAKE_SOURCE_DIR}/cmake/module.symbols)
+  target_link_libraries(tpstream_module PRIVATE tps_flags
+    $<$<BOOL:${TPS_CUDA_FOUND}>:tps_cudart>)
+  target_link_options(tpstream_module PRIVATE -Wl,-z,nodelete
+    -Wl,--version-script=${names})
+  set_target_properties(tpstream_module PROPERTIES
+    OUTPUT_NAME tpstream PREFIX "" SUFFIX .so LINKER_LANGUAGE C LINK_DEPENDS ${names})
+endfunction()

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+# SPDX-FileCopyrightText: 2026 The tpstream authors
+#
+# Registers the tests. Each file spec/*_spec.lua is one test for the command
+# ("host/<name>") and one for the module in lua5.4 ("lua5.4/<name>"); each
+# spec/c/*_test.c is a program of its own ("c/<name>"). All go through
+# spec/runner.lua, which counts what really ran.
+find_program(TPS_LUA54 NAMES lua5.4 lua54 DOC "The interpreter of Lua 5.4")
+find_program(TPS_BUSTED busted DOC "busted's launcher, a Lua script")
+find_path(TPS_CMOCKA_INCLUDE cmocka.h)
+find_library(TPS_CMOCKA_LIBRARY cmocka)
+set(TPS_SPEC_TIMEOUT 300 CACHE STRING "Seconds that one spec file may take")
+
+set(TPS_SPEC_ENVIRONMENT
+  "TPS_BUILD=${CMAKE_BINARY_DIR}" "TPS_SOURCE=${CMAKE_SOURCE_DIR}"
+  "TPS_SPEC_TIMEOUT=${TPS_SPEC_TIMEOUT}" "TPS_SANITIZE=${TPS_SANITIZE}"
+  "UBSAN_OPTIONS=print_stacktrace=1"
+  "TSAN_OPTIONS=halt_on_error=1")
+
+function(tps_spec_test name)
+  add_test(NAME ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+    COMMAND ${TPS_LUA54} spec/runner.lua ${ARGN})
+  math(EXPR limit "${TPS_SPEC_TIMEOUT} + 30")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${limit}
+    ENVIRONMENT "${TPS_SPEC_ENVIRONMENT}")
+endfunction()
+
+function(tps_c_test file)
+  cmake_path(GET file STEM name)
+  add_executable(${name} ${file})
+  target_include_directories(${name} SYSTEM PRIVATE ${TPS_CMOCKA_INCLUDE})
+  target_link_libraries(${name} PRIVATE tps ${TPS_CMOCKA_LIBRARY})
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/spec)
+  string(REGEX REPLACE "_test$" "" short ${name})
+  tps_spec_test(c/${short} --c $<TARGET_FILE:${name}>)
+endfunction()
+
+# A sanitized module can't be loaded by a plain lua5.4, so there the command
+# alone runs the specs.
+function(tps_lua_spec file)
+  cmake_path(GET file FILENAME base)
+  string(REGEX REPLACE "_spec\\.lua$" "" name ${base})
+  tps_spec_test(host/${name} --busted ${TPS_BUSTED}
+                $<TARGET_FILE:tpstream> spec/${base})
+  if(NOT TPS_SANITIZE)
+    tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}
+                  ${TPS_LUA54} spec/${base})
+  endif()
+endfunction()
+
+file(GLOB c_tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/spec/c/*_test.c)
+file(GLOB lua_specs CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/spec/*_spec.lua)
+if(NOT TPS_LUA54 OR NOT TPS_BUSTED)
+  message(WARNING "no tests: lua5.4 and busted are needed for them "
+                  "(Debian: apt-get install lua5.4 lua-busted)")
+  return()
+endif()
+if(TPS_CMOCKA_INCLUDE AND TPS_CMOCKA_LIBRARY)
+  foreach(file IN LISTS c_tests)
+    tps_c_test(${file})
+  endforeach()
+else()
+  message(WARNING "the tests in C are left out: cmocka is needed for them "
+                  "(Debian: apt-get install libcmocka-dev)")
+endif()
+if(TARGET tpstream)
+  foreach(file IN LISTS lua_specs)
+    tps_lua_spec(${file})
+  endforeach()
+endif()

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The command, inside: main.c makes the Lua state and decides the exit status,
+ * options.c reads the command line, script.c runs what it names, repl.c talks to
+ * a person, signal.c brings Ctrl-C to every coroutine, devices.c answers
+ * --devices and checks --device.
+ */
+#ifndef TPS_HOST_HOST_H
+#define TPS_HOST_HOST_H
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdbool.h>
+
+/* Exit statuses of the command. */
+enum { STATUS_OK, STATUS_ERROR, STATUS_USAGE, STATUS_NO_DEVICE };
+
+typedef struct host_options {
+  int argc;
+  char **argv;
+  const char *program; /* how messages begin */
+  int first;           /* the first argument that is no option: the script,
+                          argc if there is none */
+  bool interactive, version, execute, no_environment;
+  bool help, product_version, devices;
+  const char *device;  /* --device, or NULL */
+} host_options;
+
+/* ---- options.c ------------------------------------------------------------- */
+
+/* False: bad usage, already reported on stderr. */
+bool host_options_read(host_options *options, int argc, char **argv);
+void host_print_help(const host_options *options);
+/* The options that act in order, -e -l -W. Like every function here that runs
+ * scripts it returns LUA_OK, or another status when an error was reported. */
+int host_run_options(lua_State *L, const host_options *options);
+
+/* ---- script.c -------------------------------------------------------------- */
+
+/* Calls the function below its n arguments with tracebacks and Ctrl-C; leaves
+ * the results or one message. */
+int host_call(lua_State *L, int arguments, int results);
+/* Writes the message on the top, if the status says so, and pops it. */
+int host_report(lua_State *L, int status);
+void host_message(const char *program, const char *text);
+/* Loads text; the module then finds it by its chunk name. */
+int host_load(lua_State *L, const char *text, size_t size, const char *chunk);
+int host_run_text(lua_State *L, const char *text, const char *chunk);
+int host_run_stdin(lua_State *L);
+int host_run_init(lua_State *L);
+void host_set_arg(lua_State *L, const host_options *options);
+int host_run_script(lua_State *L, const host_options *options);
+/* Waits for what the script has queued. */
+int host_finish(lua_State *L);
+/* Makes os.exit wait likewise. */
+void host_open_exit(lua_State *L);
+
+/* ---- repl.c ---------------------------------------------------------------- */
+
+void host_repl(lua_State *L, const host_options *options);
+
+/* ---- signal.c -------------------------------------------------------------- */
+
+/* A state whose coroutines are all known, so that Ctrl-C reaches whichever runs.
+ * One for a process. NULL when out of memory. */
+lua_State *host_new_state(void);
+/* From on to off, Ctrl-C interrupts the script instead of ending the program;
+ * a second one, before the first has had its effect, ends it. */
+void host_interrupts(bool on);
+/* Whether Ctrl-C was pressed and has had no effect yet; this is then its
+ * effect. */
+int host_interrupted(void);
+
+/* ---- devices.c ------------------------------------------------------------- */
+
+/* Whether there is the device that --device asks for; says if not. */
+bool host_check_device(const host_options *options);
+/* One line for each; false when the device asked for is not there. */
+bool host_print_devices(const host_options *options);
+/* "sim:0, simulated device", and why it is no GPU; for the banner. */
+void host_describe_device(const host_options *options, char *out, size_t size);
+
+#endif

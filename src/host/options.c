@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The command line: lua5.4's, and our long options.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "host/host.h"
+
+static const char help[] =
+    "usage: %s [options] [script [args]]\n"
+    "Runs a Lua 5.4 script that can require \"tpstream\".\n"
+    "\n"
+    "  -e stat        execute string 'stat'\n"
+    "  -i             enter interactive mode after executing 'script'\n"
+    "  -l mod         require library 'mod' into global 'mod'\n"
+    "  -l g=mod       require library 'mod' into global 'g'\n"
+    "  -v             show Lua's version\n"
+    "  -E             ignore environment variables of Lua\n"
+    "  -W             turn warnings on (they are, unless the script says no)\n"
+    "  --             stop handling options\n"
+    "  -              execute standard input and stop handling options\n"
+    "\n"
+    "  -h, --help     show this text\n"
+    "  --version      show the version of this program\n"
+    "  --devices      list the devices there are\n"
+    "  --device X     use device X: cuda, sim, cuda:1, an ordinal\n"
+    "\n"
+    "Without a script: a prompt on a terminal, else standard input is run.\n"
+    "Exit status: 0, 1 script error, 2 bad usage, 3 no such device.\n";
+
+void host_print_help(const host_options *options) {
+  printf(help, options->program);
+}
+
+static bool complain(const host_options *options, const char *format,
+                     const char *what) {
+  fprintf(stderr, "%s: ", options->program);
+  fprintf(stderr, format, what);
+  fprintf(stderr, "\nusage: %s [options] [script [args]] (--help tells more)\n",
+          options->program);
+  return false;
+}
+
+static bool unrecognized(const host_options *options, const char *what) {
+  return complain(options, "unrecognized option '%s'", what);
+}
+
+/* "--name", or "--name=value" or "--name value" for those that take one. */
+static bool read_long(host_options *options, int *index) {
+  char *argument = options->argv[*index];
+  if (strcmp(argument, "--help") == 0) {
+    options->help = true;
+  } else if (strcmp(argument, "--version") == 0) {
+    options->product_version = true;
+  } else if (strcmp(argument, "--devices") == 0) {
+    options->devices = true;
+  } else if (strncmp(argument, "--device=", 9) == 0) {
+    options->device = argument + 9;
+  } else if (strcmp(argument, "--device") == 0) {
+    options->device = options->argv[++*index];
+    if (options->device == NULL)
+      return complain(options, "'%s' needs argument", argument);
+  } else {
+    return unrecognized(options, argument);
+  }
+  return true;
+}
+
+/* An option that takes a value, joined or as the next argument. */
+static bool skip_value(host_options *options, int *index) {
+  char *argument = options->argv[*index];
+  if (argument[2] != '\0') return true;
+  char *value = options->argv[++*index];
+  if (value == NULL || value[0] == '-')
+    return complain(options, "'%s' needs argument", argument);
+  return true;
+}
+
+static bool read_short(host_options *options, int *index) {
+  char *argument = options->argv[*index];
+  char letter = argument[1];
+  if (letter == 'e') options->execute = true;
+  if (letter == 'e' || letter == 'l') return skip_value(options, index);
+  if (argument[2] != '\0') return unrecognized(options, argument);
+  switch (letter) {
+  case 'h': options->help = true; break;
+  case 'E': options->no_environment = true; break;
+  case 'W': break; /* when its turn comes */
+  case 'i': options->interactive = true; break;
+  case 'v': options->version = true; break;
+  default: return unrecognized(options, argument);
+  }
+  return true;
+}
+
+bool host_options_read(host_options *options, int argc, char **argv) {
+  *options = (host_options){.argc = argc, .argv = argv, .program = "tpstream"};
+  if (argc > 0 && argv[0][0] != '\0') options->program = argv[0];
+  int i = 1;
+  for (; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
+    if (strcmp(argv[i], "--") == 0) {
+      i++;
+      break;
+    }
+    bool fine = argv[i][1] == '-' ? read_long(options, &i)
+                                  : read_short(options, &i);
+    if (!fine) return false;
+  }
+  options->first = i < argc ? i : argc;
+  return true;
+}
+
+/* `-l name` and `-l global=name`. */
+static int run_require(lua_State *L, const char *name) {
+  const char *equals = strchr(name, '=');
+  lua_getglobal(L, "require");
+  lua_pushstring(L, equals != NULL ? equals + 1 : name);
+  int status = host_call(L, 1, 1);
+  if (status == LUA_OK) {
+    if (equals != NULL)
+      lua_pushlstring(L, name, (size_t)(equals - name));
+    else
+      lua_pushstring(L, name);
+    lua_insert(L, -2);                              /* name, module */
+    lua_pushglobaltable(L);                         /* name, module, _G */
+    lua_insert(L, -3);                              /* _G, name, module */
+    lua_settable(L, -3);
+    lua_pop(L, 1);
+  }
+  return host_report(L, status);
+}
+
+int host_run_options(lua_State *L, const host_options *options) {
+  char **argv = options->argv;
+  for (int i = 1; i < options->first; i++) {
+    char letter = argv[i][1];
+    int status = LUA_OK;
+    if (strcmp(argv[i], "--") == 0) break;
+    if (strcmp(argv[i], "--device") == 0) i++;
+    if (letter == 'W') lua_warning(L, "@on", 0);
+    if (letter == 'e' || letter == 'l') {
+      const char *value = argv[i][2] != '\0' ? argv[i] + 2 : argv[++i];
+      status = letter == 'e' ? host_run_text(L, value, "=(command line)")
+                             : run_require(L, value);
+    }
+    if (status != LUA_OK) return status;
+  }
+  return LUA_OK;
+}

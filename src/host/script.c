@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Running what the command line names, with a traceback for every error.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/host.h"
+#include "lua/api.h"
+
+static const char *program_name; /* how messages begin; NULL at a prompt */
+
+void host_message(const char *program, const char *text) {
+  fflush(stdout);
+  if (program != NULL) fprintf(stderr, "%s: ", program);
+  fprintf(stderr, "%s\n", text);
+  fflush(stderr);
+}
+
+int host_report(lua_State *L, int status) {
+  if (status != LUA_OK) {
+    const char *text = lua_tostring(L, -1);
+    host_message(program_name, text != NULL ? text : "(error without a text)");
+    lua_pop(L, 1);
+  }
+  return status;
+}
+
+/* The text of the error object at index 1; pushes it. */
+static const char *describe_object(lua_State *L) {
+  if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
+    lua_pushvalue(L, 1);
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING)
+      return lua_tostring(L, -1);
+  }
+  return lua_pushfstring(L, "(error object is a %s value)",
+                         luaL_typename(L, 1));
+}
+
+static int add_traceback(lua_State *L) {
+  const char *text = lua_tostring(L, 1);
+  if (text == NULL) text = describe_object(L);
+  luaL_traceback(L, L, text, 1);
+  return 1;
+}
+
+int host_call(lua_State *L, int arguments, int results) {
+  int base = lua_gettop(L) - arguments;
+  lua_pushcfunction(L, add_traceback);
+  lua_insert(L, base);
+  host_interrupts(true);
+  int status = lua_pcall(L, arguments, results, base);
+  host_interrupts(false);
+  lua_remove(L, base);
+  return status;
+}
+
+/* The chunk's text goes where the module looks when it shows source lines. */
+int host_load(lua_State *L, const char *text, size_t size, const char *chunk) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, "tpstream.sources");
+  lua_pushlstring(L, text, size);
+  lua_setfield(L, -2, chunk);
+  lua_pop(L, 1);
+  return luaL_loadbuffer(L, text, size, chunk);
+}
+
+static int run_loaded(lua_State *L, int status) {
+  if (status == LUA_OK) status = host_call(L, 0, 0);
+  return host_report(L, status);
+}
+
+int host_run_text(lua_State *L, const char *text, const char *chunk) {
+  return run_loaded(L, host_load(L, text, strlen(text), chunk));
+}
+
+/* Pushes all of standard input. */
+static void read_stdin(lua_State *L) {
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  for (;;) {
+    char *part = luaL_prepbuffer(&b);
+    size_t size = fread(part, 1, LUAL_BUFFERSIZE, stdin);
+    luaL_addsize(&b, size);
+    if (size == 0) break;
+  }
+  luaL_pushresult(&b);
+}
+
+/* Leaves a function or a message. What is not Lua's is passed over as in files:
+ * a byte-order mark, and a first line that begins with '#'. */
+static int load_stdin(lua_State *L) {
+  size_t size;
+  read_stdin(L);
+  const char *text = lua_tolstring(L, -1, &size), *end = text + size;
+  if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3;
+  if (text < end && *text == '#') {
+    const char *line = memchr(text, '\n', (size_t)(end - text));
+    text = line != NULL ? line : end; /* the line's end counts */
+  }
+  int status = host_load(L, text, (size_t)(end - text), "=stdin");
+  lua_remove(L, -2);
+  return status;
+}
+
+int host_run_stdin(lua_State *L) { return run_loaded(L, load_stdin(L)); }
+
+int host_run_init(lua_State *L) {
+  const char *name = "=LUA_INIT" "_" LUA_VERSION_MAJOR "_" LUA_VERSION_MINOR;
+  const char *init = getenv(name + 1);
+  if (init == NULL) init = getenv((name = "=LUA_INIT") + 1);
+  if (init == NULL) return LUA_OK;
+  if (init[0] == '@') return run_loaded(L, luaL_loadfile(L, init + 1));
+  return host_run_text(L, init, name);
+}
+
+/* arg[0] is the script (without one, the program), what comes before it has
+ * negative indices. */
+void host_set_arg(lua_State *L, const host_options *options) {
+  int script = options->first < options->argc ? options->first : 0;
+  program_name = options->program;
+  lua_createtable(L, options->argc - script, script + 1);
+  for (int i = 0; i < options->argc; i++) {
+    lua_pushstring(L, options->argv[i]);
+    lua_rawseti(L, -2, i - script);
+  }
+  lua_setglobal(L, "arg");
+}
+
+int host_run_script(lua_State *L, const host_options *options) {
+  char **argv = options->argv;
+  int script = options->first, count = options->argc - script - 1;
+  bool is_stdin = strcmp(argv[script], "-") == 0 &&
+                  strcmp(argv[script - 1], "--") != 0;
+  int status = is_stdin ? load_stdin(L) : luaL_loadfile(L, argv[script]);
+  if (status == LUA_OK) {
+    luaL_checkstack(L, count + 1, "too many arguments to script");
+    for (int i = 1; i <= count; i++) lua_pushstring(L, argv[script + i]);
+    status = host_call(L, count, 0);
+  }
+  return host_report(L, status);
+}
+
+static int finish(lua_State *L) {
+  if (tps_lua_finish(L) != 0) return lua_error(L);
+  return 0;
+}
+
+int host_finish(lua_State *L) {
+  lua_pushcfunction(L, finish);
+  host_interrupts(true);
+  int status = lua_pcall(L, 0, 0, 0);
+  host_interrupts(false);
+  if (status != LUA_OK) {
+    luaL_tolstring(L, -1, NULL);
+    lua_remove(L, -2);
+  }
+  return host_report(L, status);
+}
+
+/* os.exit([code [, close]]), with the wait that the end of a script has. */
+static int host_exit(lua_State *L) {
+  int status;
+  if (lua_isboolean(L, 1))
+    status = lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE;
+  else
+    status = (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
+  if (host_finish(L) != LUA_OK && status == EXIT_SUCCESS)
+    status = STATUS_ERROR;
+  if (lua_toboolean(L, 2)) lua_close(L);
+  exit(status);
+}
+
+void host_open_exit(lua_State *L) {
+  lua_getglobal(L, LUA_OSLIBNAME);
+  lua_pushcfunction(L, host_exit);
+  lua_setfield(L, -2, "exit");
+  lua_pop(L, 1);
+}

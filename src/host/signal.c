@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Ctrl-C. A debug hook, which a signal handler may set, makes running code raise
+ * "interrupted!"; but a hook belongs to one coroutine, and a busy task may be any.
+ * So the state's allocator, which Lua tells when it makes a coroutine, keeps the
+ * set of all that live, and the handler hooks each of them. Waits ask
+ * host_interrupted() instead.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/host.h"
+
+/* Coroutines that live, an open hash table; empty slots are NULL. The handler
+ * reads it, so whoever changes it sets `busy`, and hooks afterwards if the handler
+ * came meanwhile. */
+static struct {
+  lua_State **slots;
+  size_t mask, count;    /* slots - 1, those used */
+  size_t sizes[2];       /* of the blocks: the main one, the others */
+  volatile sig_atomic_t busy, missed;
+} set;
+static volatile sig_atomic_t pending; /* Ctrl-C without an effect yet */
+static pthread_t owner;               /* the thread that runs Lua */
+
+static void stop(lua_State *L, lua_Debug *ar);
+
+static void hook_all(lua_Hook hook) {
+  int mask = hook == NULL ? 0
+             : LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
+  for (size_t i = 0; set.slots != NULL && i <= set.mask; i++)
+    if (set.slots[i] != NULL) lua_sethook(set.slots[i], hook, mask, 1);
+}
+
+/* The hook: whichever coroutine gets here first raises. */
+static void stop(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  hook_all(NULL);
+  if (!pending) return;
+  pending = 0;
+  luaL_where(L, 0);
+  lua_pushliteral(L, "interrupted!");
+  lua_concat(L, 2);
+  lua_error(L);
+}
+
+static void begin_change(void) {
+  set.busy = 1;
+  atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void end_change(void) {
+  atomic_signal_fence(memory_order_seq_cst);
+  set.busy = 0;
+  if (set.missed) {
+    set.missed = 0;
+    hook_all(stop);
+  }
+}
+
+static size_t home_of(const lua_State *L) {
+  return (size_t)(((uintptr_t)L >> 4) * 0x9E3779B97F4A7C15u >> 20) & set.mask;
+}
+
+static void put(lua_State *L) {
+  size_t i = home_of(L);
+  while (set.slots[i] != NULL) i = (i + 1) & set.mask;
+  set.slots[i] = L;
+  set.count++;
+}
+
+static bool grow(void) {
+  lua_State **old = set.slots;
+  size_t size = old == NULL ? 0 : set.mask + 1;
+  lua_State **slots = calloc(size == 0 ? 64 : size * 2, sizeof *slots);
+  if (slots == NULL) return false;
+  set.slots = slots;
+  set.mask = (size == 0 ? 64 : size * 2) - 1;
+  set.count = 0;
+  for (size_t i = 0; i < size; i++)
+    if (old[i] != NULL) put(old[i]);
+  free(old);
+  return true;
+}
+
+/* Takes L out, if it is in, and closes the gap it leaves for those behind. */
+static void take(const lua_State *L) {
+  size_t gap = home_of(L);
+  while (set.slots[gap] != L) {
+    if (set.slots[gap] == NULL) return;
+    gap = (gap + 1) & set.mask;
+  }
+  for (size_t i = (gap + 1) & set.mask; set.slots[i] != NULL;
+       i = (i + 1) & set.mask) {
+    size_t home = home_of(set.slots[i]);
+    if (((i - home) & set.mask) < ((i - gap) & set.mask)) continue;
+    set.slots[gap] = set.slots[i];
+    gap = i;
+  }
+  set.slots[gap] = NULL;
+  set.count--;
+}
+
+/* A coroutine begins with its extra space, then the lua_State. Zeros, so that a
+ * handler that comes before Lua has filled it finds nothing to follow. */
+static void *allocate_coroutine(size_t size) {
+  char *block = calloc(1, size);
+  if (block == NULL) return NULL;
+  begin_change();
+  bool fine = set.count * 4 < set.mask * 3 || grow();
+  if (fine) {
+    put((lua_State *)(block + LUA_EXTRASPACE));
+    set.sizes[set.sizes[0] != 0] = size;
+  }
+  end_change();
+  if (fine) return block;
+  free(block);
+  return NULL;
+}
+
+/* Lua's allocator. For a new block `old` is the kind of the object. */
+static void *allocate(void *data, void *block, size_t old, size_t size) {
+  (void)data;
+  if (block == NULL && old == LUA_TTHREAD && size > 0)
+    return allocate_coroutine(size);
+  if (size > 0) return realloc(block, size);
+  if (block != NULL && (old == set.sizes[0] || old == set.sizes[1])) {
+    begin_change();
+    take((lua_State *)((char *)block + LUA_EXTRASPACE));
+    end_change();
+  }
+  free(block);
+  return NULL;
+}
+
+static void on_interrupt(int number) {
+  int saved = errno;
+  if (!pthread_equal(pthread_self(), owner)) {
+    pthread_kill(owner, number);
+  } else {
+    signal(number, SIG_DFL);
+    pending = 1;
+    if (set.busy)
+      set.missed = 1;
+    else
+      hook_all(stop);
+  }
+  errno = saved;
+}
+
+void host_interrupts(bool on) {
+  struct sigaction action = {0};
+  action.sa_handler = on ? on_interrupt : SIG_DFL;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+}
+
+int host_interrupted(void) {
+  if (!pending) return 0;
+  hook_all(NULL);
+  pending = 0;
+  return 1;
+}
+
+static int panic(lua_State *L) {
+  const char *text = lua_tostring(L, -1);
+  host_message("tpstream", text != NULL ? text : "error without a text");
+  return 0; /* Lua aborts */
+}
+
+typedef struct warnings {
+  bool off;
+  bool begun; /* a message whose end is to come */
+} warnings;
+
+/* Warnings go to stderr, on from the start: a finalizer's error is told by no
+ * other means. */
+static void warn(void *data, const char *text, int to_be_continued) {
+  static const char head[] = "Lua warning: ";
+  warnings *state = data;
+  if (!state->begun && !to_be_continued && text[0] == '@') {
+    if (strcmp(text, "@off") == 0) state->off = true;
+    if (strcmp(text, "@on") == 0) state->off = false;
+    return;
+  }
+  if (!state->off)
+    fprintf(stderr, "%s%s%s", state->begun ? "" : head, text,
+            to_be_continued ? "" : "\n");
+  state->begun = to_be_continued != 0;
+}
+
+lua_State *host_new_state(void) {
+  static warnings state;
+  owner = pthread_self();
+  lua_State *L = lua_newstate(allocate, NULL);
+  if (L == NULL) return NULL;
+  lua_atpanic(L, panic);
+  lua_setwarnf(L, warn, &state);
+  return L;
+}
