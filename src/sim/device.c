@@ -27,7 +27,7 @@ static tps_sim_device *to_device(tps_device *device) {
   return (tps_sim_device *)device;
 }
 
-/* --- the environment ------------------------------------------------------------ */
+/* --- the environment ------------------------------------------------------ */
 
 static int malformed(const char *name, const char *value, const char *allowed,
                      tps_error *err) {
@@ -156,7 +156,7 @@ int tps_sim_device_count(void) {
   return read_devices(&count, &ignored) == 0 ? (int)count : 1;
 }
 
-/* --- the machine --------------------------------------------------------------------- */
+/* --- the machine ---------------------------------------------------------- */
 
 static void describe(tps_device_properties *p, const settings *s) {
   bool hopper = s->capability == 90;
@@ -192,7 +192,7 @@ static void describe(tps_device_properties *p, const settings *s) {
   p->priority_greatest = -5;
 }
 
-/* --- what kernels print ------------------------------------------------------------------ */
+/* --- what kernels print --------------------------------------------------- */
 
 /* print_lock held. */
 static void flush_locked(tps_sim_device *device) {
@@ -231,7 +231,7 @@ void tps_sim_print(void *context, const char *text, size_t size) {
   pthread_mutex_unlock(&device->print_lock);
 }
 
-/* --- the device ---------------------------------------------------------------------------- */
+/* --- the device ----------------------------------------------------------- */
 
 static int memory_info(tps_device *face, uint64_t *free_bytes, uint64_t *total,
                        tps_error *err) {

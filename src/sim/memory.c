@@ -82,7 +82,7 @@ struct tps_sim_space {
   slab *slabs;
 };
 
-/* --- lists -------------------------------------------------------------- */
+/* --- lists ---------------------------------------------------------------- */
 
 static void push(list *l, tps_sim_allocation *a) {
   a->next = NULL;
@@ -162,7 +162,7 @@ static void host_free(tps_sim_space *space, void *host, uint64_t bytes) {
   k->free = c;
 }
 
-/* --- the table -------------------------------------------------------------- */
+/* --- the table ------------------------------------------------------------ */
 
 static table *table_new(size_t capacity) {
   table *t = malloc(sizeof *t + capacity * sizeof t->ranges[0]);
@@ -218,7 +218,7 @@ static size_t ranges_below(const table *t, size_t count, uint64_t address) {
   return low;
 }
 
-/* --- the space ---------------------------------------------------------------- */
+/* --- the space ------------------------------------------------------------ */
 
 int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err) {
   tps_sim_space *space = calloc(1, sizeof *space);
@@ -337,15 +337,13 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
   uint64_t used = space->used > credit ? space->used - credit : 0;
   uint64_t left = space->total > used ? space->total - used : 0;
   int code = 0;
-  if (bytes > LARGEST ||
-      (kind != TPS_SIM_PINNED && rounded(bytes) > left)) {
+  if (bytes > LARGEST || (kind != TPS_SIM_PINNED && rounded(bytes) > left)) {
     code = does_not_fit(space, bytes, left, err);
   } else if ((*out = add(space, bytes, kind)) == NULL) {
-    code = tps_fail(err,
-                    kind == TPS_SIM_PINNED ? TPS_OUT_OF_MEMORY
-                                           : TPS_NO_HOST_MEMORY,
-                    "the host has no %llu bytes for the simulated device",
-                    (unsigned long long)bytes);
+    code = tps_fail(
+        err, kind == TPS_SIM_PINNED ? TPS_OUT_OF_MEMORY : TPS_NO_HOST_MEMORY,
+        "the host has no %llu bytes for the simulated device",
+        (unsigned long long)bytes);
   }
   pthread_mutex_unlock(&space->lock);
   return code;
@@ -380,7 +378,7 @@ void tps_sim_free(tps_sim_space *space, tps_sim_allocation *a,
   pthread_mutex_unlock(&space->lock);
 }
 
-/* --- reclaiming --------------------------------------------------------------- */
+/* --- reclaiming ----------------------------------------------------------- */
 
 /* Takes the bytes of the oldest dead until the quarantine fits. */
 static void strip(tps_sim_space *space, uint64_t epoch) {
@@ -394,8 +392,8 @@ static void strip(tps_sim_space *space, uint64_t epoch) {
   }
 }
 
-/* Moves the oldest dead, at the most `count`, from the lists to `gone`; marked by
- * a death at 0. */
+/* Moves the oldest dead, at the most `count`, from the lists to `gone`; marked
+ * by a death at 0. */
 static void pick_oldest(tps_sim_space *space, uint64_t count, uint64_t epoch,
                         list *gone) {
   while (gone->ranges < count) {
@@ -429,12 +427,10 @@ static void evict(tps_sim_space *space, uint64_t epoch) {
   pick_oldest(space, dead - QUARANTINE_RANGES, epoch, &gone);
   size_t n = 0;
   for (size_t i = 0; i < count; i++)
-    if (!is_gone(t->ranges[i].allocation))
-      smaller->ranges[n++] = t->ranges[i];
+    if (!is_gone(t->ranges[i].allocation)) smaller->ranges[n++] = t->ranges[i];
   atomic_init(&smaller->count, n);
   publish(space, smaller);
-  for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;)
-    push(&space->spare, a);
+  for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;) push(&space->spare, a);
 }
 
 static void drop_tables(tps_sim_space *space, uint64_t epoch) {
@@ -478,7 +474,7 @@ void tps_sim_space_info(tps_sim_space *space, uint64_t *free_bytes,
   pthread_mutex_unlock(&space->lock);
 }
 
-/* --- looking up ------------------------------------------------------------------ */
+/* --- looking up ----------------------------------------------------------- */
 
 tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address) {
   table *t = atomic_load_explicit(&space->table, memory_order_acquire);

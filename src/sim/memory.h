@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * The simulated device's address space. Device addresses are numbers of a 64-bit
- * space of its own, not host pointers: global memory with guard zones between the
- * allocations, a window each for shared, local and parameter memory, and freed
- * ranges kept for a while so that use after free is told from a wild access.
+ * The simulated device's address space. Device addresses are numbers of a
+ * 64-bit space of its own, not host pointers: global memory with guard zones
+ * between the allocations, a window each for shared, local and parameter
+ * memory, and freed ranges kept for a while so that use after free is told from
+ * a wild access.
  *
  * Addresses are deterministic: the same calls give the same addresses.
  *
  * Threads: allocate and free take a lock; find takes none and is what an engine
  * calls when its cached allocation does not match. An allocation struct
  * stays valid until the space is destroyed or, once freed, until
- * tps_sim_space_reclaim runs while nothing executes; the bytes at `host` likewise.
+ * tps_sim_space_reclaim runs while nothing executes; the bytes at `host`
+ * likewise.
  */
 #ifndef TPS_SIM_MEMORY_H
 #define TPS_SIM_MEMORY_H
@@ -36,19 +38,19 @@
 
 typedef enum tps_sim_memory_kind {
   TPS_SIM_DEVICE_MEMORY,
-  TPS_SIM_PINNED,  /* host memory of the process, reachable by kernels */
+  TPS_SIM_PINNED,   /* host memory of the process, reachable by kernels */
   TPS_SIM_VARIABLE, /* a module's __device__ variable */
   TPS_SIM_CONSTANT, /* read-only for kernels */
-  TPS_SIM_HEAP     /* device-side malloc */
+  TPS_SIM_HEAP      /* device-side malloc */
 } tps_sim_memory_kind;
 
 typedef struct tps_sim_allocation {
-  uint64_t base;  /* device address */
-  uint64_t size;  /* bytes */
+  uint64_t base; /* device address */
+  uint64_t size; /* bytes */
   unsigned char *host;
-  uint8_t kind;   /* tps_sim_memory_kind */
+  uint8_t kind; /* tps_sim_memory_kind */
   atomic_bool live;
-  uint64_t id;    /* the runtime's id of the memory, 0 if none */
+  uint64_t id;        /* the runtime's id of the memory, 0 if none */
   const char *source; /* script that made it, interned, "" if not known */
   int32_t line;
   const char *free_source; /* who freed it, valid when not live */
@@ -56,7 +58,7 @@ typedef struct tps_sim_allocation {
   /* The device's: a free is queued, so that a second one is refused. */
   atomic_bool freeing;
   /* The space's own. */
-  uint64_t died; /* epoch of its death */
+  uint64_t died;                   /* epoch of its death */
   struct tps_sim_allocation *next; /* in the list of the dead, or of structs */
 } tps_sim_allocation;
 
@@ -79,9 +81,9 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
 /* Marks the allocation dead at once; its bytes are kept until reclaimed. */
 void tps_sim_free(tps_sim_space *space, tps_sim_allocation *allocation,
                   const char *source, int line);
-/* Returns dead memory to the host, but for the latest (a quarantine of 64 MiB or
- * 4096 ranges whose structs stay to name use after free; large ones give their
- * pages back and keep the struct). Only while no kernel executes. */
+/* Returns dead memory to the host, but for the latest (a quarantine of 64 MiB
+ * or 4096 ranges whose structs stay to name use after free; large ones give
+ * their pages back and keep the struct). Only while no kernel executes. */
 void tps_sim_space_reclaim(tps_sim_space *space);
 /* The same while kernels execute: an epoch is taken before a kernel (or a copy)
  * begins; what died before the oldest epoch of all that run may go. */
@@ -91,8 +93,8 @@ void tps_sim_space_reclaim_before(tps_sim_space *space, uint64_t epoch);
 bool tps_sim_space_is_overfull(tps_sim_space *space);
 void tps_sim_space_info(tps_sim_space *space, uint64_t *free, uint64_t *total);
 
-/* The allocation, live or dead, that contains `address`, or NULL. Takes no lock:
- * to be called by what executes (see the epochs above). */
+/* The allocation, live or dead, that contains `address`, or NULL. Takes no
+ * lock: to be called by what executes (see the epochs above). */
 tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address);
 /* The live one nearest to `address`, below or above it, for reports; if none
  * lives, the nearest dead one; NULL when there never was any. */

@@ -20,7 +20,7 @@ static tps_sim_function *to_function(tps_device_kernel *kernel) {
   return (tps_sim_function *)kernel;
 }
 
-/* --- modules -------------------------------------------------------------------- */
+/* --- modules -------------------------------------------------------------- */
 
 void tps_sim_module_unref(tps_sim_module *module) {
   if (atomic_fetch_sub_explicit(&module->refs, 1, memory_order_acq_rel) != 1)
@@ -99,7 +99,7 @@ int tps_sim_global_find(tps_device *face, tps_device_module *handle,
   return 0;
 }
 
-/* --- kernels ---------------------------------------------------------------------- */
+/* --- kernels -------------------------------------------------------------- */
 
 static tps_sim_function *known_function(tps_sim_module *module,
                                         const tps_sim_kernel *kernel) {
@@ -171,16 +171,19 @@ int tps_sim_kernel_opt_in_shared(tps_device *face, tps_device_kernel *kernel,
   if (code != 0) return code;
   int64_t most = device->base.properties.shared_per_block_optin;
   if (bytes < 0 || bytes > most - f->info.static_shared)
-    return tps_fail(err, TPS_INVALID_VALUE,
-                    "kernel '%s': %lld bytes of dynamic shared memory (with %lld "
-                    "static, the device allows %lld)",
-                    f->info.name, (long long)bytes,
-                    (long long)f->info.static_shared, (long long)most);
+    return tps_fail(
+        err, TPS_INVALID_VALUE,
+        "kernel '%s': %lld bytes of dynamic shared memory (with %lld "
+        "static, the device allows %lld)",
+        f->info.name, (long long)bytes, (long long)f->info.static_shared,
+        (long long)most);
   atomic_store(&f->dynamic_limit, bytes);
   return 0;
 }
 
-static int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+static int64_t round_up(int64_t x, int64_t to) {
+  return (x + to - 1) / to * to;
+}
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -219,7 +222,7 @@ int tps_sim_kernel_occupancy(tps_device *face, tps_device_kernel *kernel,
   return 0;
 }
 
-/* --- launches ------------------------------------------------------------------------ */
+/* --- launches ------------------------------------------------------------- */
 
 static const char *shown_name(const tps_sim_function *f, const tps_op *op) {
   return op->kernel != NULL ? op->kernel : f->info.name;
@@ -237,16 +240,16 @@ static uint64_t volume(const uint32_t extent[3]) {
   return (uint64_t)extent[0] * extent[1] * extent[2];
 }
 
-static int check_shape(const tps_sim_device *device,
-                       const tps_sim_function *f, const tps_launch *launch,
-                       const char *name, tps_error *err) {
+static int check_shape(const tps_sim_device *device, const tps_sim_function *f,
+                       const tps_launch *launch, const char *name,
+                       tps_error *err) {
   const tps_device_properties *p = &device->base.properties;
   for (int i = 0; i < 3; i++) {
-    int code = check_extent(name, "grid", "xyz"[i], launch->grid[i],
-                            p->max_grid[i], err);
+    int code = check_extent(name, "grid", "xyz"[i], launch -> grid[i],
+                            p -> max_grid[i], err);
     if (code == 0)
-      code = check_extent(name, "block", "xyz"[i], launch->block[i],
-                          p->max_block[i], err);
+      code = check_extent(name, "block", "xyz"[i], launch -> block[i],
+                          p -> max_block[i], err);
     if (code != 0) return code;
   }
   uint64_t threads = volume(launch->block);
@@ -262,9 +265,8 @@ static int check_shape(const tps_sim_device *device,
   return 0;
 }
 
-static int check_cluster(const tps_sim_device *device,
-                         const tps_launch *launch, const char *name,
-                         tps_error *err) {
+static int check_cluster(const tps_sim_device *device, const tps_launch *launch,
+                         const char *name, tps_error *err) {
   uint64_t blocks = volume(launch->cluster);
   if (blocks == 0 &&
       launch->cluster[0] + launch->cluster[1] + launch->cluster[2] == 0)
@@ -284,7 +286,7 @@ static int check_cluster(const tps_sim_device *device,
       return tps_fail(err, TPS_INVALID_VALUE,
                       "kernel '%s': grid %c of %u is not a multiple of the "
                       "cluster's %u",
-                      name, "xyz"[i], launch->grid[i], launch->cluster[i]);
+                      name, "xyz"[i], launch -> grid[i], launch -> cluster[i]);
   return 0;
 }
 
@@ -306,11 +308,12 @@ static int check_resources(const tps_sim_device *device, tps_sim_function *f,
                     launch->param_bytes, f->info.param_bytes);
   uint64_t most = (uint64_t)(blocks * device->base.properties.multiprocessors);
   if (launch->cooperative && volume(launch->grid) > most)
-    return tps_fail(err, TPS_COOPERATIVE_LAUNCH_TOO_LARGE,
-                    "kernel '%s': cooperative grid of %llu blocks (%llu fit the "
-                    "device at once)",
-                    name, (unsigned long long)volume(launch->grid),
-                    (unsigned long long)most);
+    return tps_fail(
+        err, TPS_COOPERATIVE_LAUNCH_TOO_LARGE,
+        "kernel '%s': cooperative grid of %llu blocks (%llu fit the "
+        "device at once)",
+        name, (unsigned long long)volume(launch->grid),
+        (unsigned long long)most);
   return 0;
 }
 
@@ -319,8 +322,7 @@ static int check_launch(const tps_sim_device *device, tps_sim_function *f,
                         int64_t blocks, tps_error *err) {
   int code = check_shape(device, f, launch, name, err);
   if (code == 0) code = check_cluster(device, launch, name, err);
-  if (code == 0)
-    code = check_resources(device, f, launch, name, blocks, err);
+  if (code == 0) code = check_resources(device, f, launch, name, blocks, err);
   return code;
 }
 
@@ -353,18 +355,18 @@ static void choose_order(tps_sim_task *task, uint64_t seed) {
 
 /* Everything of the task but its place in a stream. */
 static int prepare(tps_sim_device *device, tps_sim_function *f,
-                   const tps_launch *launch, int64_t blocks,
-                   tps_sim_task *task, tps_error *err) {
+                   const tps_launch *launch, int64_t blocks, tps_sim_task *task,
+                   tps_error *err) {
   uint64_t number = atomic_fetch_add(&device->launches, 1);
   uint64_t seed = device->seed == 0 ? 0 : mix(device->seed + number) | 1;
-  tps_sim_launch_config config = {
-      .kernel = f->kernel,
-      .shape = *launch,
-      .op = task->op,
-      .seed = seed,
-      .multiprocessors = device->base.properties.multiprocessors,
-      .print = tps_sim_print,
-      .print_context = device};
+  tps_sim_launch_config config = {.kernel = f->kernel,
+                                  .shape = *launch,
+                                  .op = task->op,
+                                  .seed = seed,
+                                  .multiprocessors =
+                                      device->base.properties.multiprocessors,
+                                  .print = tps_sim_print,
+                                  .print_context = device};
   int code =
       tps_sim_launch_new(device->space, &config, &task->u.run.launch, err);
   if (code != 0) return code;
@@ -402,8 +404,7 @@ int tps_sim_launch_kernel(tps_device *face, tps_device_kernel *kernel,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
   count_launch(device, 1);
   code = prepare(device, f, launch, blocks, task, err);
-  if (code == 0)
-    return tps_sim_queue((tps_sim_stream *)stream, task, err);
+  if (code == 0) return tps_sim_queue((tps_sim_stream *)stream, task, err);
   tps_op_unref(op);
   free(task);
   count_launch(device, -1);

@@ -6,10 +6,10 @@
  *
  * The life of a task: queued behind its stream's tail, with edges from whatever
  * else it has to wait for; started when it is at the head and its last edge is
- * gone; finished at once (record, wait, free) or, for launches, copies and fills,
- * when all its parts have run on workers. A part is a block of a grid or a chunk
- * of a copy. Parts that are set aside in the middle (blocks only) stay with their
- * task until somebody picks them up again.
+ * gone; finished at once (record, wait, free) or, for launches, copies and
+ * fills, when all its parts have run on workers. A part is a block of a grid or
+ * a chunk of a copy. Parts that are set aside in the middle (blocks only) stay
+ * with their task until somebody picks them up again.
  *
  * One lock, the pool's, guards all of this; it is held for scheduling decisions
  * only, never while parts run. One pool serves all simulated devices of the
@@ -28,6 +28,16 @@
 
 #define TPS_SIM_LEVELS 6 /* priorities 0 … -5; level 5 goes first */
 
+/* How long a host thread looks before it goes to sleep: waking it up would cost
+ * more than most short kernels take. */
+#define TPS_SIM_SPIN_NS 30000u
+
+static inline void tps_sim_pause(void) {
+#if defined __x86_64__ || defined __i386__
+  __builtin_ia32_pause();
+#endif
+}
+
 typedef struct tps_sim_task tps_sim_task;
 typedef struct tps_sim_stream tps_sim_stream;
 typedef struct tps_sim_event tps_sim_event;
@@ -39,7 +49,8 @@ typedef struct tps_sim_pool tps_sim_pool;
 
 /* `task` can't start before the one whose list this edge is in has finished. */
 typedef struct tps_sim_edge {
-  struct tps_sim_edge *next, **link; /* link: what points here, NULL if unused */
+  struct tps_sim_edge *next,
+      **link; /* link: what points here, NULL if unused */
   tps_sim_task *task;
 } tps_sim_edge;
 
@@ -96,13 +107,14 @@ struct tps_sim_task {
   uint64_t served;      /* turn at which it was picked last */
   uint64_t part_ns;     /* running mean */
   uint64_t deadline_ns;
-  uint64_t epoch;       /* of the device's space, since it began */
+  uint64_t epoch; /* of the device's space, since it began */
 
   union {
     struct {
       tps_sim_launch *launch;
       tps_sim_module *module; /* a reference */
-      uint64_t stride, offset; /* block of part i: (i × stride + offset) % parts */
+      uint64_t stride,
+          offset; /* block of part i: (i × stride + offset) % parts */
       bool cooperative;
     } run;
     struct {
@@ -124,7 +136,7 @@ struct tps_sim_task {
 
 struct tps_sim_stream {
   tps_sim_device *device;
-  tps_sim_stream *next;    /* of the device's */
+  tps_sim_stream *next; /* of the device's */
   tps_sim_task *head, *tail;
   _Atomic uint64_t queued; /* number of the newest task */
   _Atomic uint64_t done;   /* number of the newest finished task */
@@ -183,7 +195,7 @@ struct tps_sim_device {
   atomic_bool faulted;
   tps_error fault; /* constant once `faulted` */
   bool closing;
-  uint64_t live_launches; /* not destroyed yet */
+  uint64_t live_launches;        /* not destroyed yet */
   _Atomic uint64_t pending_free; /* bytes whose free is queued */
   _Atomic uint64_t launches;     /* ever */
   uint64_t seed;
@@ -203,22 +215,41 @@ struct tps_sim_pool {
   pthread_t *ids;
   unsigned idle, spinning; /* workers asleep, workers that look for work */
   atomic_uint offers;      /* +1 for each offer of work, for those who spin */
-  bool may_spin; /* there is another processor */
+  bool may_spin;           /* there is another processor */
   bool stopping;
-  uint64_t seed;           /* 0, or the state of the dice */
+  uint64_t seed; /* 0, or the state of the dice */
   uint64_t turn;
-  uint64_t numbered;       /* tasks */
-  pid_t process;           /* whose threads these are */
+  uint64_t numbered; /* tasks */
+  pid_t process;     /* whose threads these are */
   uint64_t handles;
   tps_sim_task *rings[TPS_SIM_LEVELS];
-  unsigned runnable; /* tasks in the rings */
+  unsigned runnable;  /* tasks in the rings */
   unsigned fruitless; /* turns in a row that ended in a yield */
   tps_sim_stream *to_advance;
   tps_sim_task *garbage; /* launches to be destroyed without the lock */
   tps_sim_device *devices;
 };
 
-/* --- workers.c ------------------------------------------------------------- */
+/* --- schedule.c (lock held in all of it) ---------------------------------- */
+
+/* What one decision gives a worker. */
+typedef struct tps_sim_turn {
+  tps_sim_task *task;
+  uint64_t first, count; /* fresh parts */
+  tps_sim_aside *aside;  /* or one that was set aside */
+} tps_sim_turn;
+
+/* False when there is nothing to run. */
+bool tps_sim_decide(tps_sim_pool *pool, tps_sim_turn *t);
+/* True when another worker would find something other than yielded blocks. */
+bool tps_sim_has_more(tps_sim_pool *pool);
+uint64_t tps_sim_yielded_blocks(const tps_sim_pool *pool);
+void tps_sim_ring_insert(tps_sim_pool *pool, tps_sim_task *task);
+void tps_sim_ring_remove(tps_sim_pool *pool, tps_sim_task *task);
+void tps_sim_asides_push(tps_sim_asides *list, tps_sim_aside *aside);
+void tps_sim_asides_move(tps_sim_asides *to, tps_sim_asides *from);
+
+/* --- pool.c --------------------------------------------------------------- */
 
 /* The pool of the process, made when needed; one reference for `device`. */
 int tps_sim_pool_join(tps_sim_device *device, unsigned threads, uint64_t seed,
@@ -228,25 +259,35 @@ void tps_sim_pool_leave(tps_sim_device *device);
 void tps_sim_lock(tps_sim_pool *pool);
 /* Also destroys, after unlocking, what has finished. */
 void tps_sim_unlock(tps_sim_pool *pool);
-/* Lock held. Starts a first thread if there is none; false: could not. */
-bool tps_sim_ensure_worker(tps_sim_pool *pool);
-/* Lock held. Puts a started task before the workers. */
-void tps_sim_offer(tps_sim_pool *pool, tps_sim_task *task);
-/* Lock held. No further parts of a task that was offered; those that were begun
- * are run out (the engine ends each at its next turn). */
-void tps_sim_cut_short(tps_sim_task *task, int code, const char *message);
 /* Drops all work of the device and waits until its last part has ended. */
 void tps_sim_drain(tps_sim_device *device);
 /* The oldest epoch of the device's space that anything running began in. */
 uint64_t tps_sim_oldest_epoch(tps_sim_device *device);
 
-/* --- streams.c ------------------------------------------------------------- */
+/* --- workers.c (lock held) ------------------------------------------------ */
+
+/* Starts a first thread if there is none; false: could not. */
+bool tps_sim_ensure_worker(tps_sim_pool *pool);
+/* Puts a started task before the workers. */
+void tps_sim_offer(tps_sim_pool *pool, tps_sim_task *task);
+/* No further parts of a task that was offered; those that were begun
+ * are run out (the engine ends each at its next turn). */
+void tps_sim_cut_short(tps_sim_task *task, int code, const char *message);
+
+/* --- streams.c ------------------------------------------------------------ */
 
 /* Fault, or 0: the first lines of nearly every function of the face. */
 int tps_sim_refuse(tps_sim_device *device, tps_error *err);
 /* A task of that kind with a reference to `op`; NULL: no memory. */
 tps_sim_task *tps_sim_task_new(tps_sim_device *device, tps_sim_task_kind kind,
                                tps_op *op);
+/* Lock held. Puts `task` at the stream's end and starts what can be started.
+ * `earlier`: one more task to wait for, or NULL. On failure the task still is
+ * the caller's; once it is queued it may be gone already. */
+int tps_sim_link_task(tps_sim_stream *stream, tps_sim_task *task,
+                      tps_sim_task *earlier, tps_error *err);
+/* Of a task that was not queued. */
+void tps_sim_discard(tps_sim_task *task);
 /* Takes over `task`, also when it fails. */
 int tps_sim_queue(tps_sim_stream *stream, tps_sim_task *task, tps_error *err);
 /* Lock held. A started task has ended: wakes whoever waits, frees it. */
@@ -257,7 +298,9 @@ void tps_sim_advance(tps_sim_pool *pool);
 void tps_sim_fault(tps_sim_device *device, const tps_error *fault);
 /* Lock held. Makes every stream of the device look at its head again. */
 void tps_sim_advance_all(tps_sim_device *device);
-void tps_sim_record_unref(tps_sim_record *record);
+/* Lock held. Sleeps in `list` until woken (true) or until the deadline. */
+bool tps_sim_sleep_in(tps_sim_pool *pool, tps_sim_waiter **list,
+                      uint64_t target, uint64_t deadline);
 /* Marks the record of an operation that never waits in a queue. */
 void tps_sim_op_ran(tps_op *op);
 
@@ -275,6 +318,10 @@ int tps_sim_stream_wait_event(tps_device *, tps_device_stream *,
                               tps_device_event *, tps_op *op, tps_error *err);
 uint64_t tps_sim_stream_handle(tps_device *, tps_device_stream *);
 int tps_sim_synchronize(tps_device *, tps_error *err);
+
+/* --- events.c ------------------------------------------------------------- */
+
+void tps_sim_record_unref(tps_sim_record *record);
 int tps_sim_event_create(tps_device *, unsigned flags, tps_device_event **out,
                          tps_error *err);
 void tps_sim_event_destroy(tps_device *, tps_device_event *);
@@ -287,7 +334,7 @@ int tps_sim_event_elapsed(tps_device *, tps_device_event *a,
                           tps_device_event *b, double *ms, tps_error *err);
 uint64_t tps_sim_event_handle(tps_device *, tps_device_event *);
 
-/* --- transfers.c --------------------------------------------------------------- */
+/* --- transfers.c ---------------------------------------------------------- */
 
 /* Lock held. Finds the host memory again; false and *err when it is gone. */
 bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err);
@@ -314,12 +361,12 @@ int tps_sim_fill(tps_device *, uint64_t to, uint64_t pattern, unsigned width,
                  uint64_t count, tps_device_stream *, tps_op *op,
                  tps_error *err);
 
-/* --- modules.c ----------------------------------------------------------------- */
+/* --- modules.c ------------------------------------------------------------ */
 
 void tps_sim_module_unref(tps_sim_module *module);
 int tps_sim_module_load(tps_device *, tps_image_kind, const void *image,
-                        size_t size, const char *probe,
-                        tps_device_module **out, tps_error *err);
+                        size_t size, const char *probe, tps_device_module **out,
+                        tps_error *err);
 void tps_sim_module_unload(tps_device *, tps_device_module *);
 int tps_sim_kernel_find(tps_device *, tps_device_module *, const char *name,
                         tps_device_kernel **out, tps_error *err);
@@ -335,11 +382,10 @@ int tps_sim_kernel_occupancy(tps_device *, tps_device_kernel *, int threads,
                              int64_t shared, int *blocks, tps_error *err);
 int tps_sim_global_find(tps_device *, tps_device_module *, const char *name,
                         uint64_t *address, uint64_t *bytes, tps_error *err);
-int tps_sim_launch_kernel(tps_device *, tps_device_kernel *,
-                          const tps_launch *, tps_device_stream *, tps_op *op,
-                          tps_error *err);
+int tps_sim_launch_kernel(tps_device *, tps_device_kernel *, const tps_launch *,
+                          tps_device_stream *, tps_op *op, tps_error *err);
 
-/* --- device.c ---------------------------------------------------------------- */
+/* --- device.c ------------------------------------------------------------- */
 
 /* What a kernel prints; the context is the device. */
 void tps_sim_print(void *context, const char *text, size_t size);

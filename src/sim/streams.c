@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Streams and events of the simulated device: the order of queued work, the
+ * Streams of the simulated device: the order of queued work, the
  * legacy stream's implicit joins, and host threads that wait.
  */
 #include "sim/queue.h"
@@ -11,20 +11,12 @@
 
 #include "base/clock.h"
 
-/* How long a host thread looks before it goes to sleep: waking it up would cost
- * more than most short kernels take. */
-#define SPIN_NS 30000u
-
 static tps_sim_device *to_device(tps_device *device) {
   return (tps_sim_device *)device;
 }
 
 static tps_sim_stream *to_stream(tps_device_stream *stream) {
   return (tps_sim_stream *)stream;
-}
-
-static tps_sim_event *to_event(tps_device_event *event) {
-  return (tps_sim_event *)event;
 }
 
 int tps_sim_refuse(tps_sim_device *device, tps_error *err) {
@@ -39,7 +31,7 @@ static bool is_doomed(tps_sim_device *device) {
          atomic_load_explicit(&device->faulted, memory_order_relaxed);
 }
 
-/* --- operation records -------------------------------------------------------- */
+/* --- operation records ---------------------------------------------------- */
 
 void tps_sim_op_ran(tps_op *op) {
   uint64_t now = tps_now_ns();
@@ -57,7 +49,7 @@ static void op_finished(tps_op *op, bool failed) {
                         memory_order_release);
 }
 
-/* --- host threads that wait ----------------------------------------------------- */
+/* --- host threads that wait ----------------------------------------------- */
 
 static struct timespec to_timespec(uint64_t ns) {
   return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
@@ -74,9 +66,8 @@ static void waiter_init(tps_sim_waiter *waiter, uint64_t target) {
   waiter->woken = false;
 }
 
-/* Lock held. Sleeps in `list` until woken (true) or until the deadline. */
-static bool sleep_in(tps_sim_pool *pool, tps_sim_waiter **list,
-                     uint64_t target, uint64_t deadline) {
+bool tps_sim_sleep_in(tps_sim_pool *pool, tps_sim_waiter **list,
+                      uint64_t target, uint64_t deadline) {
   tps_sim_waiter waiter;
   waiter_init(&waiter, target);
   waiter.next = *list;
@@ -109,13 +100,7 @@ static void wake(tps_sim_waiter **list, uint64_t reached) {
   }
 }
 
-static void pause_a_little(void) {
-#if defined __x86_64__ || defined __i386__
-  __builtin_ia32_pause();
-#endif
-}
-
-/* --- edges ------------------------------------------------------------------------ */
+/* --- edges ---------------------------------------------------------------- */
 
 static void unlink_edge(tps_sim_edge *edge) {
   if (edge->link == NULL) return;
@@ -134,9 +119,8 @@ static bool reserve_edges(tps_sim_task *task, size_t room) {
 
 static void wait_for(tps_sim_task *task, tps_sim_task *earlier) {
   if (earlier == NULL) return;
-  tps_sim_edge *edge = task->edge.link == NULL
-                           ? &task->edge
-                           : &task->edges[task->edge_count++];
+  tps_sim_edge *edge =
+      task->edge.link == NULL ? &task->edge : &task->edges[task->edge_count++];
   edge->task = task;
   edge->next = earlier->dependants;
   edge->link = &earlier->dependants;
@@ -150,7 +134,7 @@ static void unlink_all(tps_sim_task *task) {
   for (size_t i = 0; i < task->edge_count; i++) unlink_edge(&task->edges[i]);
 }
 
-/* --- the life of a task ------------------------------------------------------------- */
+/* --- the life of a task --------------------------------------------------- */
 
 tps_sim_task *tps_sim_task_new(tps_sim_device *device, tps_sim_task_kind kind,
                                tps_op *op) {
@@ -307,9 +291,9 @@ void tps_sim_fault(tps_sim_device *device, const tps_error *fault) {
   tps_sim_advance_all(device);
 }
 
-/* --- queueing --------------------------------------------------------------------- */
+/* --- queueing ------------------------------------------------------------- */
 
-static void discard(tps_sim_task *task) {
+void tps_sim_discard(tps_sim_task *task) {
   tps_sim_pool *pool = task->device->pool;
   tps_sim_lock(pool);
   release(task);
@@ -317,8 +301,8 @@ static void discard(tps_sim_task *task) {
 }
 
 static bool needs_worker(const tps_sim_task *task) {
-  return task->kind == TPS_SIM_TASK_LAUNCH ||
-         task->kind == TPS_SIM_TASK_COPY || task->kind == TPS_SIM_TASK_FILL;
+  return task->kind == TPS_SIM_TASK_LAUNCH || task->kind == TPS_SIM_TASK_COPY ||
+         task->kind == TPS_SIM_TASK_FILL;
 }
 
 /* How many edges the implicit order of `stream` asks for now, at the most. */
@@ -358,10 +342,8 @@ static void append(tps_sim_stream *stream, tps_sim_task *task) {
   atomic_store_explicit(&stream->queued, task->number, memory_order_relaxed);
 }
 
-/* Lock held. `earlier`: one more task to wait for, or NULL. On failure the task
- * still is the caller's. */
-static int link_task(tps_sim_stream *stream, tps_sim_task *task,
-                     tps_sim_task *earlier, tps_error *err) {
+int tps_sim_link_task(tps_sim_stream *stream, tps_sim_task *task,
+                      tps_sim_task *earlier, tps_error *err) {
   tps_sim_pool *pool = stream->device->pool;
   int code = tps_sim_refuse(stream->device, err);
   if (code != 0) return code;
@@ -387,13 +369,13 @@ static int link_task(tps_sim_stream *stream, tps_sim_task *task,
 int tps_sim_queue(tps_sim_stream *stream, tps_sim_task *task, tps_error *err) {
   tps_sim_pool *pool = stream->device->pool;
   tps_sim_lock(pool);
-  int code = link_task(stream, task, NULL, err);
+  int code = tps_sim_link_task(stream, task, NULL, err);
   tps_sim_unlock(pool);
-  if (code != 0) discard(task);
+  if (code != 0) tps_sim_discard(task);
   return code;
 }
 
-/* --- streams ------------------------------------------------------------------------ */
+/* --- streams -------------------------------------------------------------- */
 
 static int clamp_priority(const tps_sim_device *device, int priority) {
   int least = device->base.properties.priority_least;
@@ -478,7 +460,7 @@ static int wait_busy(tps_sim_device *device, tps_sim_stream *asked,
   while (in_time && (busy = find_busy(device, asked, upto)) != NULL) {
     uint64_t target = atomic_load(&busy->queued);
     if (target > upto) target = upto;
-    in_time = sleep_in(pool, &busy->waiters, target, deadline);
+    in_time = tps_sim_sleep_in(pool, &busy->waiters, target, deadline);
   }
   tps_sim_unlock(pool);
   int code = tps_sim_refuse(device, err);
@@ -493,12 +475,12 @@ static bool is_idle(const tps_sim_stream *stream, uint64_t target) {
 /* Looks for a short while whether `stream` gets there without any sleep. */
 static bool spin_for(const tps_sim_stream *stream, uint64_t target,
                      uint64_t deadline) {
-  uint64_t end = tps_now_ns() + SPIN_NS;
+  uint64_t end = tps_now_ns() + TPS_SIM_SPIN_NS;
   if (end > deadline) end = deadline;
   do {
     for (int i = 0; i < 32; i++) {
       if (is_idle(stream, target)) return true;
-      pause_a_little();
+      tps_sim_pause();
     }
   } while (tps_now_ns() < end);
   return is_idle(stream, target);
@@ -537,174 +519,4 @@ int tps_sim_synchronize(tps_device *face, tps_error *err) {
   tps_sim_device *device = to_device(face);
   int code = tps_sim_refuse(device, err);
   return code != 0 ? code : wait_busy(device, NULL, TPS_FOREVER, err);
-}
-
-/* --- events --------------------------------------------------------------------------- */
-
-void tps_sim_record_unref(tps_sim_record *record) {
-  if (record != NULL && --record->refs == 0) free(record);
-}
-
-int tps_sim_event_create(tps_device *face, unsigned flags,
-                         tps_device_event **out, tps_error *err) {
-  tps_sim_device *device = to_device(face);
-  int code = tps_sim_refuse(device, err);
-  if (code != 0) return code;
-  tps_sim_event *event = calloc(1, sizeof *event);
-  if (event == NULL)
-    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for an event");
-  event->device = device;
-  event->flags = flags;
-  tps_sim_lock(device->pool);
-  event->handle = ++device->pool->handles * 16;
-  tps_sim_unlock(device->pool);
-  *out = (tps_device_event *)event;
-  return 0;
-}
-
-void tps_sim_event_destroy(tps_device *face, tps_device_event *handle) {
-  tps_sim_pool *pool = to_device(face)->pool;
-  tps_sim_event *event = to_event(handle);
-  tps_sim_lock(pool);
-  tps_sim_record_unref(event->record);
-  tps_sim_unlock(pool);
-  free(event);
-}
-
-/* A task to record with, its record inside: the event and the task hold it. */
-static tps_sim_task *record_task(tps_sim_device *device, tps_op *op) {
-  tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_RECORD, op);
-  tps_sim_record *record = calloc(1, sizeof *record);
-  if (task == NULL || record == NULL) {
-    free(record);
-    if (task != NULL) discard(task);
-    return NULL;
-  }
-  record->refs = 1;
-  record->device = device;
-  record->task = task;
-  task->u.record = record;
-  return task;
-}
-
-int tps_sim_event_record(tps_device *face, tps_device_event *handle,
-                         tps_device_stream *stream, tps_op *op,
-                         tps_error *err) {
-  tps_sim_device *device = to_device(face);
-  tps_sim_event *event = to_event(handle);
-  if (event->device != device)
-    return tps_fail(err, TPS_INVALID_HANDLE,
-                    "event of device %d recorded on device %d",
-                    event->device->base.ordinal, device->base.ordinal);
-  tps_sim_task *task = record_task(device, op);
-  if (task == NULL)
-    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
-  tps_sim_record *record = task->u.record, *before = NULL;
-  tps_sim_lock(device->pool);
-  record->refs++; /* the task may be gone when link_task returns */
-  int code = link_task(to_stream(stream), task, NULL, err);
-  if (code == 0) {
-    before = event->record;
-    event->record = record;
-  } else {
-    before = record;
-  }
-  tps_sim_record_unref(before);
-  tps_sim_unlock(device->pool);
-  if (code != 0) discard(task);
-  return code;
-}
-
-int tps_sim_stream_wait_event(tps_device *face, tps_device_stream *handle,
-                              tps_device_event *event, tps_op *op,
-                              tps_error *err) {
-  tps_sim_device *device = to_device(face);
-  tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_WAIT, op);
-  if (task == NULL)
-    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
-  tps_sim_lock(device->pool);
-  tps_sim_record *record = to_event(event)->record;
-  if (record != NULL) record->refs++;
-  task->u.record = record;
-  int code = link_task(to_stream(handle), task,
-                       record != NULL ? record->task : NULL, err);
-  tps_sim_unlock(device->pool);
-  if (code != 0) discard(task);
-  return code;
-}
-
-static bool is_done(tps_sim_record *record) {
-  return record == NULL ||
-         atomic_load_explicit(&record->done, memory_order_acquire);
-}
-
-int tps_sim_event_query(tps_device *face, tps_device_event *event,
-                        tps_error *err) {
-  bool done = is_done(to_event(event)->record);
-  int code = tps_sim_refuse(to_device(face), err);
-  if (code != 0 || done) return code;
-  return tps_fail(err, TPS_NOT_READY, "the event is not done");
-}
-
-static bool spin_for_record(tps_sim_record *record, uint64_t deadline) {
-  uint64_t end = tps_now_ns() + SPIN_NS;
-  if (end > deadline) end = deadline;
-  do {
-    for (int i = 0; i < 32; i++) {
-      if (is_done(record)) return true;
-      pause_a_little();
-    }
-  } while (tps_now_ns() < end);
-  return is_done(record);
-}
-
-int tps_sim_event_synchronize(tps_device *face, tps_device_event *handle,
-                              uint64_t timeout_ns, tps_error *err) {
-  tps_sim_device *device = to_device(face);
-  tps_sim_record *record = to_event(handle)->record;
-  int code = tps_sim_refuse(device, err);
-  if (code != 0) return code;
-  uint64_t deadline = tps_deadline_ns(timeout_ns);
-  bool done = spin_for_record(record, deadline);
-  if (!done) {
-    tps_sim_lock(device->pool);
-    record->refs++;
-    done = is_done(record) ||
-           sleep_in(device->pool, &record->waiters, 0, deadline);
-    tps_sim_record_unref(record);
-    tps_sim_unlock(device->pool);
-  }
-  code = tps_sim_refuse(device, err);
-  if (code != 0 || done) return code;
-  return tps_fail(err, TPS_NOT_READY, "the event is not done");
-}
-
-static int check_timed(const tps_sim_event *event, const char *which,
-                       tps_error *err) {
-  if ((event->flags & TPS_EVENT_TIMING) == 0)
-    return tps_fail(err, TPS_INVALID_HANDLE, "%s event has no timing", which);
-  if (event->record == NULL)
-    return tps_fail(err, TPS_INVALID_HANDLE, "%s event was never recorded",
-                    which);
-  return 0;
-}
-
-int tps_sim_event_elapsed(tps_device *face, tps_device_event *a,
-                          tps_device_event *b, double *ms, tps_error *err) {
-  tps_sim_event *start_event = to_event(a), *end_event = to_event(b);
-  int code = tps_sim_refuse(to_device(face), err);
-  if (code == 0) code = check_timed(start_event, "start", err);
-  if (code == 0) code = check_timed(end_event, "end", err);
-  if (code != 0) return code;
-  if (!is_done(start_event->record) || !is_done(end_event->record))
-    return tps_fail(err, TPS_NOT_READY, "%s event is not done",
-                    is_done(start_event->record) ? "end" : "start");
-  *ms = ((double)end_event->record->time_ns -
-         (double)start_event->record->time_ns) / 1e6;
-  return 0;
-}
-
-uint64_t tps_sim_event_handle(tps_device *face, tps_device_event *event) {
-  (void)face;
-  return to_event(event)->handle;
 }

@@ -3,7 +3,8 @@
  *
  * Memory of the simulated device as the runtime sees it: allocation, copies and
  * fills in stream order. A range is checked when the operation is queued and
- * again when its turn comes: another stream may have freed the memory meanwhile.
+ * again when its turn comes: another stream may have freed the memory
+ * meanwhile.
  */
 #include "sim/queue.h"
 
@@ -18,7 +19,7 @@ static int no_memory(tps_error *err) {
   return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
 }
 
-/* --- allocation ------------------------------------------------------------- */
+/* --- allocation ----------------------------------------------------------- */
 
 /* An address is given at once and is good on every stream. Memory whose free is
  * queued counts as free, as where a stream-ordered allocator reuses it behind
@@ -65,8 +66,7 @@ static int check_free(tps_sim_device *device, uint64_t address,
 }
 
 int tps_sim_memory_free(tps_device *face, uint64_t address,
-                        tps_device_stream *stream, tps_op *op,
-                        tps_error *err) {
+                        tps_device_stream *stream, tps_op *op, tps_error *err) {
   tps_sim_device *device = to_device(face);
   int code = tps_sim_refuse(device, err);
   if (code != 0) return code;
@@ -115,10 +115,10 @@ int tps_sim_memory_unpin(tps_device *face, void *host, uint64_t address,
   return tps_sim_refuse(device, err);
 }
 
-/* --- checks ------------------------------------------------------------------------ */
+/* --- checks --------------------------------------------------------------- */
 
-static int check_range(tps_sim_device *device, uint64_t address,
-                       uint64_t bytes, const char *what, tps_error *err) {
+static int check_range(tps_sim_device *device, uint64_t address, uint64_t bytes,
+                       const char *what, tps_error *err) {
   tps_sim_allocation *memory = tps_sim_lookup(device->space, address);
   if (memory == NULL)
     return tps_fail(err, TPS_INVALID_VALUE,
@@ -137,8 +137,8 @@ static int check_range(tps_sim_device *device, uint64_t address,
                   (unsigned long long)memory->base, (unsigned long long)left);
 }
 
-/* The host memory behind a device address, for an operation whose turn has come;
- * NULL and *err when it was freed. */
+/* The host memory behind a device address, for an operation whose turn has
+ * come; NULL and *err when it was freed. */
 static unsigned char *resolve(tps_sim_device *device, const tps_sim_task *task,
                               uint64_t address, const char *what,
                               tps_error *err) {
@@ -157,7 +157,7 @@ static unsigned char *resolve(tps_sim_device *device, const tps_sim_task *task,
   return NULL;
 }
 
-/* --- running ----------------------------------------------------------------------------- */
+/* --- running -------------------------------------------------------------- */
 
 static uint64_t size_of(const tps_sim_task *task) {
   return task->kind == TPS_SIM_TASK_COPY ? task->u.copy.bytes
@@ -221,7 +221,7 @@ bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err) {
   return true;
 }
 
-/* --- copies and fills --------------------------------------------------------------------- */
+/* --- copies and fills ----------------------------------------------------- */
 
 int tps_sim_copy_peer(tps_device *face, uint64_t to, tps_device *to_face,
                       uint64_t from, tps_device *from_face, uint64_t bytes,
@@ -248,9 +248,8 @@ int tps_sim_copy_peer(tps_device *face, uint64_t to, tps_device *to_face,
   return tps_sim_queue((tps_sim_stream *)stream, task, err);
 }
 
-int tps_sim_copy(tps_device *device, uint64_t to, uint64_t from,
-                 uint64_t bytes, tps_device_stream *stream, tps_op *op,
-                 tps_error *err) {
+int tps_sim_copy(tps_device *device, uint64_t to, uint64_t from, uint64_t bytes,
+                 tps_device_stream *stream, tps_op *op, tps_error *err) {
   return tps_sim_copy_peer(device, to, device, from, device, bytes, stream, op,
                            err);
 }

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The pool of the process: its lock, its beginning and its end. It belongs to
+ * the process, not to a device, since there is one set of processors to share;
+ * it ends with the last device, or in an orderly way when the process exits.
+ */
+#include "sim/queue.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
+static tps_sim_pool *the_pool;
+static bool at_exit_known;
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* --- the lock, and what is destroyed outside it --------------------------- */
+
+void tps_sim_lock(tps_sim_pool *pool) { pthread_mutex_lock(&pool->lock); }
+
+static void destroy_launch(tps_sim_pool *pool, tps_sim_task *task) {
+  tps_sim_device *device = task->device;
+  if (task->u.run.launch != NULL) tps_sim_launch_destroy(task->u.run.launch);
+  if (task->u.run.module != NULL) tps_sim_module_unref(task->u.run.module);
+  free(task);
+  pthread_mutex_lock(&pool->lock);
+  device->live_launches--;
+  if (device->closing) pthread_cond_broadcast(&pool->quiet);
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void tps_sim_unlock(tps_sim_pool *pool) {
+  tps_sim_task *garbage = pool->garbage;
+  pool->garbage = NULL;
+  pthread_mutex_unlock(&pool->lock);
+  while (garbage != NULL) {
+    tps_sim_task *next = garbage->next;
+    destroy_launch(pool, garbage);
+    garbage = next;
+  }
+}
+
+/* True when the task reads or writes the device's memory; its epoch there. */
+static bool uses(const tps_sim_task *task, const tps_sim_device *device,
+                 uint64_t *epoch) {
+  *epoch = task->epoch;
+  if (task->kind != TPS_SIM_TASK_COPY) return task->device == device;
+  bool reads = task->u.copy.from_device == device;
+  bool writes = task->u.copy.to_device == device;
+  *epoch = writes ? task->u.copy.to_epoch : task->u.copy.from_epoch;
+  return reads || writes;
+}
+
+/* Lock held. Whether anything that runs uses the device's memory; lowers
+ * *oldest to the oldest epoch among it. */
+static bool is_used(const tps_sim_pool *pool, const tps_sim_device *device,
+                    uint64_t *oldest) {
+  bool used = false;
+  uint64_t epoch;
+  for (int level = 0; level < TPS_SIM_LEVELS; level++) {
+    const tps_sim_task *first = pool->rings[level], *task = first;
+    if (first == NULL) continue;
+    do {
+      if (uses(task, device, &epoch)) {
+        used = true;
+        *oldest = least(*oldest, epoch);
+      }
+      task = task->ring_next;
+    } while (task != first);
+  }
+  return used;
+}
+
+uint64_t tps_sim_oldest_epoch(tps_sim_device *device) {
+  pthread_mutex_lock(&device->pool->lock);
+  uint64_t oldest = tps_sim_space_epoch(device->space);
+  is_used(device->pool, device, &oldest);
+  pthread_mutex_unlock(&device->pool->lock);
+  return oldest;
+}
+
+/* --- beginning and end ---------------------------------------------------- */
+
+/* Work of this device, or another one's copy that uses its memory. */
+static bool is_busy(const tps_sim_device *device) {
+  if (device->live_launches > 0) return true;
+  uint64_t oldest = 0;
+  if (is_used(device->pool, device, &oldest)) return true;
+  for (const tps_sim_stream *s = device->streams; s != NULL; s = s->next)
+    if (s->head != NULL) return true;
+  return false;
+}
+
+void tps_sim_drain(tps_sim_device *device) {
+  tps_sim_pool *pool = device->pool;
+  pthread_mutex_lock(&pool->lock);
+  device->closing = true;
+  for (tps_sim_stream *s = device->streams; s != NULL; s = s->next)
+    if (s->head != NULL && s->head->ring_next != NULL)
+      tps_sim_cut_short(s->head, TPS_INVALID_DEVICE,
+                        "the simulated device is closed");
+  tps_sim_advance_all(device);
+  tps_sim_advance(pool);
+  tps_sim_unlock(pool);
+  pthread_mutex_lock(&pool->lock);
+  while (is_busy(device)) pthread_cond_wait(&pool->quiet, &pool->lock);
+  pthread_mutex_unlock(&pool->lock);
+  tps_sim_flush(device);
+}
+
+static void stop_threads(tps_sim_pool *pool) {
+  pthread_mutex_lock(&pool->lock);
+  pool->stopping = true;
+  pthread_cond_broadcast(&pool->work);
+  unsigned count = pool->thread_count;
+  pthread_mutex_unlock(&pool->lock);
+  for (unsigned i = 0; i < count; i++) pthread_join(pool->ids[i], NULL);
+}
+
+/* The process ends with devices open: nothing may run on while it is taken
+ * down, and what kernels printed has to come out. */
+static void at_exit(void) {
+  pthread_mutex_lock(&the_lock);
+  tps_sim_pool *pool = the_pool;
+  pthread_mutex_unlock(&the_lock);
+  if (pool == NULL || pool->process != getpid()) return; /* a fork's child */
+  for (tps_sim_device *d = pool->devices; d != NULL; d = d->next)
+    tps_sim_drain(d);
+  stop_threads(pool);
+}
+
+static unsigned processors(void) {
+  long count = sysconf(_SC_NPROCESSORS_ONLN);
+  if (count < 1) return 1;
+  return count > 256 ? 256 : (unsigned)count;
+}
+
+static void init_lock(tps_sim_pool *pool) {
+  pthread_mutexattr_t mutex;
+  pthread_mutexattr_init(&mutex); /* held so briefly that spinning pays */
+  pthread_mutexattr_settype(&mutex, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(&pool->lock, &mutex);
+  pthread_mutexattr_destroy(&mutex);
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(&pool->work, &attributes);
+  pthread_cond_init(&pool->quiet, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+static tps_sim_pool *pool_new(unsigned threads, uint64_t seed) {
+  tps_sim_pool *pool = calloc(1, sizeof *pool);
+  if (pool == NULL) return NULL;
+  pool->threads = threads != 0 ? threads : processors();
+  pool->seed = seed;
+  pool->handles = 255;
+  pool->process = getpid();
+  pool->may_spin = processors() > 1;
+  pool->ids = calloc(pool->threads, sizeof *pool->ids);
+  if (pool->ids == NULL) {
+    free(pool);
+    return NULL;
+  }
+  init_lock(pool);
+  return pool;
+}
+
+static void pool_free(tps_sim_pool *pool) {
+  pthread_cond_destroy(&pool->work);
+  pthread_cond_destroy(&pool->quiet);
+  pthread_mutex_destroy(&pool->lock);
+  free(pool->ids);
+  free(pool);
+}
+
+int tps_sim_pool_join(tps_sim_device *device, unsigned threads, uint64_t seed,
+                      tps_error *err) {
+  int code = 0;
+  pthread_mutex_lock(&the_lock);
+  if (!at_exit_known && atexit(at_exit) == 0) at_exit_known = true;
+  if (the_pool == NULL) the_pool = pool_new(threads, seed);
+  if (the_pool == NULL) {
+    code = tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for worker threads");
+  } else {
+    device->pool = the_pool;
+    pthread_mutex_lock(&the_pool->lock);
+    device->next = the_pool->devices;
+    the_pool->devices = device;
+    pthread_mutex_unlock(&the_pool->lock);
+  }
+  pthread_mutex_unlock(&the_lock);
+  return code;
+}
+
+void tps_sim_pool_leave(tps_sim_device *device) {
+  tps_sim_pool *pool = device->pool;
+  pthread_mutex_lock(&the_lock);
+  pthread_mutex_lock(&pool->lock);
+  tps_sim_device **p = &pool->devices;
+  while (*p != device) p = &(*p)->next;
+  *p = device->next;
+  bool last = pool->devices == NULL;
+  pthread_mutex_unlock(&pool->lock);
+  if (last) {
+    if (!pool->stopping) stop_threads(pool);
+    pool_free(pool);
+    the_pool = NULL;
+  }
+  pthread_mutex_unlock(&the_lock);
+}
