@@ -86,6 +86,10 @@ int tps_signature_from_name(tps_kernel_desc *kernel);
  * the name of `&sig<decltype(saxpy)>`), for extern "C" kernels. */
 int tps_signature_from_type(tps_kernel_desc *kernel, const char *type);
 
+/* Likewise the element type of a variable from the mangled text of its own type
+ * ("A3_f"); what is no type of a buffer's elements leaves it as it is. */
+int tps_global_from_type(tps_global_desc *global, const char *type);
+
 /* True when `name` is the kernel's symbol, plain name, whole signature, that up
  * to the parameters ("scale<float, 4>") or one of its aliases; blanks do not
  * count but in the first two. Several kernels may share a plain name. */

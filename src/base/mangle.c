@@ -888,10 +888,14 @@ bool tps_mangle_name(mangle *m, const char *mangled, node **name,
   return expand(m, params);
 }
 
-bool tps_mangle_function_type(mangle *m, const char *mangled, node **params) {
+node *tps_mangle_type(mangle *m, const char *mangled) {
   start(m, mangled);
   remember(m, make_word(m, TPS_NODE_NAME, "sig"));
-  node *type = read_type(m);
+  return read_type(m);
+}
+
+bool tps_mangle_function_type(mangle *m, const char *mangled, node **params) {
+  node *type = tps_mangle_type(m, mangled);
   if (type == NULL || type->kind != TPS_NODE_FUNCTION) return false;
   *params = type->b;
   return true;

@@ -54,8 +54,10 @@ void tps_mangle_free(tps_mangle *m);
 bool tps_mangle_name(tps_mangle *m, const char *mangled, tps_node **name,
                      tps_node **params, bool *is_function);
 
-/* The mangled text of a function type as the first argument of a template,
- * whose own name takes the first place among the substitutions. */
+/* The mangled text of a type as the first argument of a template, whose own name
+ * takes the first place among the substitutions. NULL: malformed. */
+tps_node *tps_mangle_type(tps_mangle *m, const char *mangled);
+/* The same, for a function's type. */
 bool tps_mangle_function_type(tps_mangle *m, const char *mangled,
                               tps_node **params);
 

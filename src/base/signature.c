@@ -247,6 +247,18 @@ int tps_signature_from_type(tps_kernel_desc *kernel, const char *type) {
   return code;
 }
 
+int tps_global_from_type(tps_global_desc *global, const char *type) {
+  tps_mangle *m = tps_mangle_new();
+  if (m == NULL) return TPS_NO_HOST_MEMORY;
+  const tps_node *n = tps_mangle_type(m, type);
+  uint8_t dtype = n != NULL ? element_dtype(n) : TPS_OPAQUE;
+  if (dtype == TPS_BOOL) dtype = TPS_UINT8;
+  if (dtype != TPS_OPAQUE && global->size % tps_dtype_sizes[dtype] == 0)
+    global->dtype = dtype;
+  tps_mangle_free(m);
+  return 0;
+}
+
 char *tps_plain_name(const char *mangled) {
   tps_node *name, *params;
   bool is_function;

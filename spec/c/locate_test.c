@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * A program's place in a Lua script, for all the ways to write a string. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rtc/rtc.h"
+
+static int locate(const char *script, const char *source, int call_line) {
+  /* exact sizes, so that a sanitizer sees a read past the end */
+  size_t n = strlen(script);
+  char *copy = malloc(n + 1);
+  memcpy(copy, script, n);
+  char *exact = realloc(copy, n > 0 ? n : 1);
+  int line = tps_rtc_locate(exact, n, source, strlen(source), call_line);
+  free(exact);
+  return line;
+}
+
+static void long_strings(void **state) {
+  (void)state;
+  assert_int_equal(locate("local s = [[\nint x;\n]]", "int x;\n", 1), 2);
+  assert_int_equal(locate("local s = [[int x;\n]]", "int x;\n", 1), 1);
+  assert_int_equal(locate("f[==[\r\na]]b\r\n]=]c\r\n]==]", "a]]b\n]=]c\n", 1),
+                   2);
+  assert_int_equal(locate("\n\nf{src=[[\n\nx]]}", "\nx", 3), 4);
+  assert_int_equal(locate("x = a[b[1]] y = [[b[1]]]", "b[1]", 1), 0);
+  assert_int_equal(locate("x = a[b[1]] y = [[b1]]", "b1", 1), 1);
+  assert_int_equal(locate("s = [[never closed", "never closed", 1), 0);
+}
+
+static void short_strings(void **state) {
+  (void)state;
+  assert_int_equal(locate("s = 'a\\nb'", "a\nb", 1), 1);
+  assert_int_equal(locate("s = \"a\\\nb\"", "a\nb", 1), 1);
+  assert_int_equal(locate("s = \"\\z\n\n  ab\"", "ab", 1), 3);
+  assert_int_equal(locate("s = '\\x41\\066\\u{20AC}\\t\\\\\\''",
+                          "AB\xE2\x82\xAC\t\\'", 1), 1);
+  assert_int_equal(locate("s = '\\u{7FFFFFFF}\\u{7ff}\\u{10000}'",
+                          "\xFD\xBF\xBF\xBF\xBF\xBF\xDF\xBF\xF0\x90\x80\x80",
+                          1), 1);
+  assert_int_equal(locate("s = 'open\nt = 'x'", "x", 1), 2);
+  assert_int_equal(locate("s = '\\q' t = 'x'", "x", 1), 1);
+  assert_int_equal(locate("s = 'x", "x", 1), 0);
+  assert_int_equal(locate("s = 'x\\", "x", 1), 0);
+  assert_int_equal(locate("s = 'x\\x", "x", 1), 0);
+}
+
+static void comments(void **state) {
+  (void)state;
+  assert_int_equal(locate("-- 'x'\ns = 'x'", "x", 1), 2);
+  assert_int_equal(locate("--[[ 'x'\n]] s = 'x'", "x", 1), 2);
+  assert_int_equal(locate("--[==[ ]] 'x'\n]==]\ns = 'x'", "x", 1), 3);
+  assert_int_equal(locate("--[ 'x'\ns = 'x'", "x", 1), 2);
+  assert_int_equal(locate("#!/usr/bin/tpstream 'x'\ns = 'x'", "x", 1), 2);
+  assert_int_equal(locate("\xEF\xBB\xBF#!'x'\ns = 'x'", "x", 1), 2);
+  assert_int_equal(locate("s = '--' t = 'x'", "x", 1), 1);
+}
+
+static void nearest(void **state) {
+  (void)state;
+  const char *script = "a = 'x'\n\nb = 'x'\n\nf('x')\n\nc = 'x'";
+  assert_int_equal(locate(script, "x", 1), 1);
+  assert_int_equal(locate(script, "x", 4), 3);
+  assert_int_equal(locate(script, "x", 5), 5);
+  assert_int_equal(locate(script, "x", 99), 7);
+  assert_int_equal(locate("\n\na = 'x'\nb = 'x'", "x", 1), 3);
+  assert_int_equal(locate("f(\n[[\nx]])", "x", 1), 3);
+}
+
+static void absent(void **state) {
+  (void)state;
+  assert_int_equal(locate("", "x", 1), 0);
+  assert_int_equal(locate("s = 'xy' t = 'y' .. 'x'", "x y", 1), 0);
+  assert_int_equal(locate("s = 'xy'", "x", 1), 0);
+  assert_int_equal(locate("s = 'x'", "xy", 1), 0);
+  assert_int_equal(locate("s = ''", "", 1), 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(long_strings), cmocka_unit_test(short_strings),
+      cmocka_unit_test(comments), cmocka_unit_test(nearest),
+      cmocka_unit_test(absent)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * A request as the image source of a module. It keeps a copy of the request, so
+ * that the module can be compiled for another architecture when it is first used
+ * on such a device, and every image it has made. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rtc/parts.h"
+
+typedef struct image {
+  struct image *next;
+  char arch[32];
+  tps_rtc_build build;
+} image;
+
+typedef struct source {
+  tps_rtc_request request; /* owned throughout; see copy_request */
+  tps_strings owned;       /* what its pointers point to */
+  tps_strings names;       /* worth asking types of */
+  bool templates;
+  image *images; /* the first one made is the last of the list */
+  image *first;
+} source;
+
+static int no_memory(tps_error *err) {
+  return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+}
+
+/* ---- the copy -------------------------------------------------------------------- */
+
+/* A copy that lives as long as `s`; NULL for NULL. Sets *failed. */
+static const char *keep(source *s, const char *text, bool *failed) {
+  if (text == NULL) return NULL;
+  if (!tps_strings_add(&s->owned, text)) {
+    *failed = true;
+    return NULL;
+  }
+  return s->owned.items[s->owned.count - 1];
+}
+
+static const char **keep_all(source *s, const char *const *items, size_t count,
+                             bool *failed) {
+  const char **copy = calloc(count + 1, sizeof *copy);
+  *failed = *failed || copy == NULL;
+  for (size_t i = 0; i < count && !*failed; i++)
+    copy[i] = keep(s, items[i], failed);
+  return copy;
+}
+
+static bool copy_pairs(source *s, const tps_rtc_request *from) {
+  bool failed = false;
+  tps_rtc_define *defines = calloc(from->define_count + 1, sizeof *defines);
+  tps_rtc_header *headers = calloc(from->header_count + 1, sizeof *headers);
+  s->request.defines = defines;
+  s->request.headers = headers;
+  if (defines == NULL || headers == NULL) return false;
+  for (size_t i = 0; i < from->define_count && !failed; i++) {
+    defines[i].name = keep(s, from->defines[i].name, &failed);
+    defines[i].value = keep(s, from->defines[i].value, &failed);
+  }
+  for (size_t i = 0; i < from->header_count && !failed; i++) {
+    headers[i].name = keep(s, from->headers[i].name, &failed);
+    headers[i].text = keep(s, from->headers[i].text, &failed);
+  }
+  return !failed;
+}
+
+/* `text` is the checked source, taken over. */
+static bool copy_request(source *s, const tps_rtc_request *from, char *text) {
+  tps_rtc_request *to = &s->request;
+  bool failed = false;
+  *to = *from;
+  to->source = text;
+  to->source_size = strlen(text);
+  to->name = keep(s, from->name, &failed);
+  to->std = keep(s, from->std, &failed);
+  to->arch = keep(s, from->arch, &failed);
+  to->includes = keep_all(s, from->includes, from->include_count, &failed);
+  to->names = keep_all(s, from->names, from->name_count, &failed);
+  to->options = keep_all(s, from->options, from->option_count, &failed);
+  return copy_pairs(s, from) && !failed;
+}
+
+static void free_source(void *data) {
+  source *s = data;
+  while (s->images != NULL) {
+    image *next = s->images->next;
+    tps_rtc_build_free(&s->images->build);
+    free(s->images);
+    s->images = next;
+  }
+  free((void *)s->request.source);
+  free((void *)s->request.includes);
+  free((void *)s->request.names);
+  free((void *)s->request.options);
+  free((void *)s->request.defines);
+  free((void *)s->request.headers);
+  tps_strings_free(&s->owned);
+  tps_strings_free(&s->names);
+  free(s);
+}
+
+/* ---- checks ------------------------------------------------------------------------ */
+
+static int check_lines(const char *what, const char *const *items,
+                       size_t count, tps_error *err) {
+  int code = 0;
+  for (size_t i = 0; i < count && code == 0; i++)
+    code = tps_rtc_check_line(what, items[i], err);
+  return code;
+}
+
+static int check_defines(const tps_rtc_request *r, tps_error *err) {
+  int code = 0;
+  for (size_t i = 0; i < r->define_count && code == 0; i++) {
+    const tps_rtc_define *d = &r->defines[i];
+    code = tps_rtc_check_line("name of a define", d->name, err);
+    if (code == 0 && d->value != NULL && *d->value != '\0')
+      code = tps_rtc_check_line("value of a define", d->value, err);
+  }
+  for (size_t i = 0; i < r->header_count && code == 0; i++)
+    code = tps_rtc_check_line("name of a header", r->headers[i].name, err);
+  return code;
+}
+
+static int check_request(const tps_rtc_request *r, tps_error *err) {
+  int code = check_lines("name expression", r->names, r->name_count, err);
+  if (code == 0)
+    code = check_lines("option", r->options, r->option_count, err);
+  if (code == 0)
+    code = check_lines("include directory", r->includes, r->include_count,
+                       err);
+  if (code == 0) code = check_defines(r, err);
+  if (code == 0 && r->std != NULL)
+    code = tps_rtc_check_line("std", r->std, err);
+  if (code == 0 && r->name != NULL)
+    code = tps_rtc_check_line("name", r->name, err);
+  return code;
+}
+
+/* ---- failures ------------------------------------------------------------------------- */
+
+/* "program.cu(6): identifier … (and 3 more errors)" */
+static int fail_compilation(const tps_rtc_report *report, tps_error *err) {
+  const tps_rtc_diagnostic *first = NULL;
+  size_t errors = 0;
+  for (size_t i = 0; i < report->diagnostic_count; i++)
+    if (report->diagnostics[i].severity == TPS_RTC_ERROR) {
+      if (first == NULL) first = &report->diagnostics[i];
+      errors++;
+    }
+  if (first == NULL)
+    return tps_fail(err, TPS_COMPILATION, "compilation failed: %s",
+                    report->log != NULL ? report->log : "");
+  char more[48] = "";
+  if (errors > 1)
+    snprintf(more, sizeof more, " (and %zu more error%s)", errors - 1,
+             errors > 2 ? "s" : "");
+  if (first->line > 0)
+    return tps_fail(err, TPS_COMPILATION, "compilation failed: %s:%d: %s%s",
+                    first->file, first->line, first->message, more);
+  return tps_fail(err, TPS_COMPILATION, "compilation failed: %s%s",
+                  first->message, more);
+}
+
+static int fail_result(const tps_nvrtc *nvrtc, const tps_strings *options,
+                       int result, const tps_rtc_report *report,
+                       tps_error *err) {
+  const char *log = report->log != NULL ? report->log : "";
+  int log_size = (int)strcspn(log, "\n");
+  const char *why = log_size > 0 ? log : nvrtc->GetErrorString(result);
+  if (log_size == 0) log_size = (int)strlen(why);
+  if (result == TPS_NVRTC_COMPILATION) return fail_compilation(report, err);
+  if (result == TPS_NVRTC_OUT_OF_MEMORY) return no_memory(err);
+  if (result == TPS_NVRTC_BUILTINS)
+    return tps_fail(err, TPS_COMPILER_MISSING,
+                    "NVRTC at %s did not find its libnvrtc-builtins.so.%s, "
+                    "which belongs beside it: %.*s",
+                    nvrtc->path, nvrtc->version, log_size, why);
+  char *all = tps_strings_join(options, " ");
+  tps_fail(err, TPS_COMPILER, "NVRTC %s: %.*s; the options were: %s",
+           nvrtc->version, log_size, why, all != NULL ? all : "");
+  free(all);
+  return TPS_COMPILER;
+}
+
+/* ---- images ---------------------------------------------------------------------------- */
+
+/* Kernels with C linkage that the scan has missed, by a macro's fault mostly, are
+ * known once there is PTX: a second compile asks for them too. */
+static int ask_again(source *s, const tps_nvrtc *nvrtc,
+                     const tps_strings *options, image *i, tps_error *err) {
+  tps_strings symbols = {0};
+  bool any, missed = false;
+  if (!tps_rtc_ptx_symbols(i->build.ptx, &symbols, &any)) {
+    tps_strings_free(&symbols);
+    return no_memory(err);
+  }
+  int code = 0;
+  for (size_t j = 0; j < symbols.count && code == 0; j++)
+    if (!tps_strings_has(&s->names, symbols.items[j])) {
+      missed = true;
+      if (!tps_strings_add(&s->names, symbols.items[j])) code = no_memory(err);
+    }
+  tps_strings_free(&symbols);
+  tps_rtc_build again = {0};
+  if (code == 0 && missed)
+    code = tps_rtc_run(nvrtc, &s->request, options, &s->names, &again, err);
+  if (code == 0 && missed && again.result == 0) {
+    tps_rtc_build first = i->build;
+    i->build = again;
+    again = first;
+  }
+  tps_rtc_build_free(&again);
+  return code;
+}
+
+static int run_nvrtc(source *s, const tps_nvrtc *nvrtc, image *i,
+                     tps_rtc_report *report, tps_error *err) {
+  tps_strings options = {0};
+  if (!tps_rtc_options(nvrtc, &s->request, i->arch, &options)) {
+    tps_strings_free(&options);
+    return no_memory(err);
+  }
+  int code =
+      tps_rtc_run(nvrtc, &s->request, &options, &s->names, &i->build, err);
+  if (code == 0 && i->build.result == 0)
+    code = ask_again(s, nvrtc, &options, i, err);
+  if (code == 0) {
+    char *log = i->build.log;
+    i->build.log = NULL;
+    if (!tps_rtc_read_log(log, report)) code = no_memory(err);
+  }
+  if (code == 0 && i->build.result != 0)
+    code = fail_result(nvrtc, &options, i->build.result, report, err);
+  tps_strings_free(&options);
+  return code;
+}
+
+/* The image of that architecture, made if need be. */
+static int image_for(source *s, const char *arch, const tps_nvrtc *nvrtc,
+                     image **out, tps_rtc_report *report, tps_error *err) {
+  for (image *i = s->images; i != NULL; i = i->next)
+    if (strcmp(i->arch, arch) == 0) {
+      *out = i;
+      return 0;
+    }
+  image *i = calloc(1, sizeof *i);
+  if (i == NULL) return no_memory(err);
+  snprintf(i->arch, sizeof i->arch, "%s", arch);
+  int code = run_nvrtc(s, nvrtc, i, report, err);
+  if (code != 0) {
+    tps_rtc_build_free(&i->build);
+    free(i);
+    return code;
+  }
+  i->next = s->images;
+  s->images = i;
+  if (s->first == NULL) s->first = i;
+  *out = i;
+  return 0;
+}
+
+static int make_image(source *s, const tps_device *device, image **out,
+                      tps_rtc_report *report, tps_error *err) {
+  char arch[32];
+  const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
+  if (nvrtc == NULL) return TPS_COMPILER_MISSING;
+  int code = tps_rtc_choose_arch(nvrtc, &s->request, device, arch,
+                                 &report->note, err);
+  return code != 0 ? code : image_for(s, arch, nvrtc, out, report, err);
+}
+
+/* ---- the source that a module sees --------------------------------------------------------- */
+
+static int source_image(void *data, tps_device *device, tps_image_kind *kind,
+                        const void **bytes, size_t *size, tps_error *err) {
+  image *i;
+  tps_rtc_report report = {0};
+  int code = make_image(data, device, &i, &report, err);
+  tps_rtc_report_free(&report);
+  if (code != 0) return code;
+  bool binary = i->build.cubin != NULL && device->kind != TPS_SIM;
+  *kind = binary ? TPS_IMAGE_BINARY : TPS_IMAGE_PTX;
+  *bytes = binary ? i->build.cubin : i->build.ptx;
+  *size = binary ? i->build.cubin_size : i->build.ptx_size;
+  return 0;
+}
+
+static const char *source_ptx(void *data, size_t *size) {
+  source *s = data;
+  *size = s->first->build.ptx_size;
+  return s->first->build.ptx;
+}
+
+static bool is_hidden(const char *name) {
+  return strncmp(name, TPS_RTC_TYPE_PREFIX, strlen(TPS_RTC_TYPE_PREFIX)) == 0 ||
+         name[0] == '$' || strncmp(name, "__unnamed_", 10) == 0;
+}
+
+static void free_kernel(tps_kernel_desc *kernel) {
+  tps_kernel_desc *one = malloc(sizeof *one);
+  if (one == NULL) return;
+  *one = *kernel;
+  tps_image_desc_free(&(tps_image_desc){.kernels = one, .kernel_count = 1});
+}
+
+/* Takes out what is ours or the compiler's own. */
+static void hide(tps_image_desc *desc) {
+  size_t n = 0;
+  for (size_t i = 0; i < desc->kernel_count; i++)
+    if (is_hidden(desc->kernels[i].name)) free_kernel(&desc->kernels[i]);
+    else desc->kernels[n++] = desc->kernels[i];
+  desc->kernel_count = n;
+  n = 0;
+  for (size_t i = 0; i < desc->global_count; i++)
+    if (is_hidden(desc->globals[i].name)) {
+      free(desc->globals[i].name);
+      free(desc->globals[i].plain);
+    } else
+      desc->globals[n++] = desc->globals[i];
+  desc->global_count = n;
+}
+
+static int add_alias(tps_kernel_desc *kernel, const char *expression) {
+  const char *have = kernel->aliases != NULL ? kernel->aliases : "";
+  char *text;
+  if (asprintf(&text, "%s%s\n", have, expression) < 0)
+    return TPS_NO_HOST_MEMORY;
+  free(kernel->aliases);
+  kernel->aliases = text;
+  return 0;
+}
+
+static int refine_kernel(const source *s, tps_kernel_desc *kernel) {
+  const tps_rtc_build *b = &s->first->build;
+  int code = 0;
+  for (size_t i = 0; i < b->typed.count && code == 0; i++) {
+    const char *name = b->typed.items[i], *last = strrchr(name, ':');
+    if (strcmp(last != NULL ? last + 1 : name, kernel->name) == 0)
+      code = tps_signature_from_type(kernel, b->types.items[i]);
+  }
+  for (size_t i = 0; i < b->lowered.count && code == 0; i++)
+    if (strcmp(b->lowered.items[i], kernel->name) == 0)
+      code = add_alias(kernel, s->request.names[i]);
+  return code;
+}
+
+static int refine_global(const source *s, tps_global_desc *global) {
+  const tps_rtc_build *b = &s->first->build;
+  int code = 0;
+  for (size_t i = 0; i < b->typed.count && code == 0; i++)
+    if (strcmp(b->typed.items[i], global->plain) == 0)
+      code = tps_global_from_type(global, b->types.items[i]);
+  return code;
+}
+
+static int source_refine(void *data, tps_image_desc *desc) {
+  int code = 0;
+  hide(desc);
+  for (size_t i = 0; i < desc->kernel_count && code == 0; i++)
+    code = refine_kernel(data, &desc->kernels[i]);
+  for (size_t i = 0; i < desc->global_count && code == 0; i++)
+    code = refine_global(data, &desc->globals[i]);
+  return code;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static int new_source(const tps_rtc_request *request, source **out,
+                      tps_error *err) {
+  char *text;
+  int code = check_request(request, err);
+  if (code == 0)
+    code = tps_rtc_check_source(request->source, request->source_size, &text,
+                                err);
+  if (code != 0) return code;
+  source *s = calloc(1, sizeof *s);
+  if (s == NULL) {
+    free(text);
+    return no_memory(err);
+  }
+  if (!copy_request(s, request, text) ||
+      !tps_rtc_scan(text, &s->names, &s->templates)) {
+    free_source(s);
+    return no_memory(err);
+  }
+  *out = s;
+  return 0;
+}
+
+/* A module with nothing to launch and nothing to read is a slip. */
+static int check_contents(const source *s, tps_error *err) {
+  tps_strings plain = {0};
+  bool any;
+  bool good = tps_rtc_ptx_symbols(s->first->build.ptx, &plain, &any);
+  tps_strings_free(&plain);
+  if (!good) return no_memory(err);
+  if (any || s->templates) return 0;
+  return tps_fail(err, TPS_INVALID_IMAGE,
+                  "the source has neither a kernel (a __global__ function) "
+                  "nor a __device__ or __constant__ variable");
+}
+
+int tps_rtc_compile(tps_context *context, tps_device *device,
+                    const tps_rtc_request *request, tps_module **out,
+                    tps_rtc_report *report, tps_error *err) {
+  source *s;
+  image *first;
+  memset(report, 0, sizeof *report);
+  int code = new_source(request, &s, err);
+  if (code == 0) {
+    code = make_image(s, device, &first, report, err);
+    if (code == 0) code = check_contents(s, err);
+    if (code != 0) free_source(s);
+  }
+  if (code == 0) {
+    tps_image_source images = {.data = s,
+                               .image = source_image,
+                               .ptx = source_ptx,
+                               .refine = source_refine,
+                               .release = free_source};
+    code = tps_module_new(context, device, &images, out, err);
+  }
+  if (report->log == NULL) report->log = strdup("");
+  return code;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What the files of rtc/ show each other:
+ *   nvrtc.c    the library: where it lies, its functions, what it knows
+ *   shims.c    the C library's headers that NVRTC lacks
+ *   source.c   checks of the text
+ *   scan.c     which names of the text are worth asking types of
+ *   options.c  request and device → NVRTC's options
+ *   build.c    one program through NVRTC
+ *   log.c      NVRTC's log → diagnostics
+ *   compile.c  the request as a module's image source
+ *   locate.c   a literal's place in a Lua script
+ */
+#ifndef TPS_RTC_PARTS_H
+#define TPS_RTC_PARTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "rtc/rtc.h"
+
+/* ---- strings ------------------------------------------------------------- */
+
+/* A growing array of owned strings. */
+typedef struct tps_strings {
+  char **items;
+  size_t count, room;
+} tps_strings;
+
+/* Takes over `text`; false (and text freed) when out of memory or text NULL. */
+bool tps_strings_take(tps_strings *list, char *text);
+bool tps_strings_add(tps_strings *list, const char *text);
+bool tps_strings_format(tps_strings *list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool tps_strings_has(const tps_strings *list, const char *text);
+void tps_strings_free(tps_strings *list);
+/* All items with `between` between them; NULL when out of memory. */
+char *tps_strings_join(const tps_strings *list, const char *between);
+
+/* ---- the library ----------------------------------------------------------- */
+
+typedef struct tps_nvrtc_program tps_nvrtc_program;
+
+#define TPS_NVRTC_MAX_ARCHS 64
+
+/* The names are NVRTC's without the prefix. Results: 0 or NVRTC's number. */
+typedef struct tps_nvrtc {
+  const char *(*GetErrorString)(int);
+  int (*Version)(int *, int *);
+  int (*GetNumSupportedArchs)(int *);
+  int (*GetSupportedArchs)(int *);
+  int (*CreateProgram)(tps_nvrtc_program **, const char *source,
+                       const char *name, int header_count,
+                       const char *const *headers,
+                       const char *const *header_names);
+  int (*DestroyProgram)(tps_nvrtc_program **);
+  int (*CompileProgram)(tps_nvrtc_program *, int, const char *const *);
+  int (*GetPTXSize)(tps_nvrtc_program *, size_t *);
+  int (*GetPTX)(tps_nvrtc_program *, char *);
+  int (*GetCUBINSize)(tps_nvrtc_program *, size_t *);
+  int (*GetCUBIN)(tps_nvrtc_program *, char *);
+  int (*GetProgramLogSize)(tps_nvrtc_program *, size_t *);
+  int (*GetProgramLog)(tps_nvrtc_program *, char *);
+  int (*AddNameExpression)(tps_nvrtc_program *, const char *);
+  int (*GetLoweredName)(tps_nvrtc_program *, const char *, const char **);
+  int major, minor;
+  char version[16];
+  int archs[TPS_NVRTC_MAX_ARCHS]; /* 75, 80, … ascending */
+  int arch_count;
+  char *path;
+  tps_strings includes; /* the toolkit's own directories */
+} tps_nvrtc;
+
+enum { /* NVRTC's results that are told apart */
+  TPS_NVRTC_OUT_OF_MEMORY = 1,
+  TPS_NVRTC_INVALID_OPTION = 5,
+  TPS_NVRTC_COMPILATION = 6,
+  TPS_NVRTC_BUILTINS = 7
+};
+
+/* Opened once, the same ever after; a failure is tried again at the next call.
+ * Thread-safe. NULL: COMPILER_MISSING. */
+const tps_nvrtc *tps_nvrtc_open(tps_error *err);
+
+/* ---- headers ------------------------------------------------------------------ */
+
+extern const tps_rtc_header tps_rtc_shims[];
+extern const size_t tps_rtc_shim_count;
+
+/* ---- the text ------------------------------------------------------------------ */
+
+/* Checks and, on success, gives an owned copy without byte-order mark. */
+int tps_rtc_check_source(const char *source, size_t size, char **out,
+                         tps_error *err);
+/* Nothing that breaks out of its line: `what` is "name expression", "option". */
+int tps_rtc_check_line(const char *what, const char *text, tps_error *err);
+
+/* Qualified names that the text declares: kernels with C linkage and device
+ * variables. A guess by tokens, without macros: it may name what does not exist
+ * and miss what does. *templates tells whether a kernel template is seen. */
+bool tps_rtc_scan(const char *source, tps_strings *names, bool *templates);
+
+/* ---- options -------------------------------------------------------------------- */
+
+/* The value of -arch for `device`, or for the request's own `arch`, into `arch`.
+ * *note (owned) is set when the device is newer than NVRTC. */
+int tps_rtc_choose_arch(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
+                        const tps_device *device, char arch[32], char **note,
+                        tps_error *err);
+bool tps_rtc_options(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
+                     const char *arch, tps_strings *out);
+
+/* ---- one program ----------------------------------------------------------------- */
+
+/* The name of the template that carries types out; a kernel or variable whose
+ * symbol begins like this is ours. */
+#define TPS_RTC_TYPE_PREFIX "_Z14__tpstream_sigI"
+
+typedef struct tps_rtc_build {
+  int result; /* NVRTC's */
+  char *log;
+  char *ptx;
+  size_t ptx_size;
+  char *cubin; /* NULL for a virtual architecture */
+  size_t cubin_size;
+  tps_strings lowered; /* of the request's names, in order */
+  tps_strings typed;   /* names whose types are known, and below those types */
+  tps_strings types;
+} tps_rtc_build;
+
+/* Compiles `request` (whose source is checked) with these options, asking for the
+ * types of `names` besides; a name that does not compile is dropped. 0 or
+ * NO_HOST_MEMORY, whatever NVRTC says. */
+int tps_rtc_run(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
+                const tps_strings *options, const tps_strings *names,
+                tps_rtc_build *out, tps_error *err);
+void tps_rtc_build_free(tps_rtc_build *build);
+
+/* Appends the symbols of kernels in the PTX that are not mangled. *any tells
+ * whether there is any kernel or variable that is not ours. */
+bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain, bool *any);
+
+/* ---- the log -------------------------------------------------------------------- */
+
+/* Takes over `log`. False when out of memory. */
+bool tps_rtc_read_log(char *log, tps_rtc_report *report);
+
+#endif
