@@ -72,9 +72,17 @@ int tps_sim_module_load(tps_device *face, tps_image_kind kind,
   return 0;
 }
 
-void tps_sim_module_unload(tps_device *face, tps_device_module *module) {
-  (void)face;
-  tps_sim_module_unref((tps_sim_module *)module);
+/* Launches hold the module themselves; copies of its variables don't, so it is
+ * let go of when all that was queued before has ended. */
+void tps_sim_module_unload(tps_device *face, tps_device_module *handle) {
+  tps_sim_device *device = to_device(face);
+  tps_sim_module *module = (tps_sim_module *)handle;
+  tps_sim_lock(device->pool);
+  module->unloaded = device->pool->numbered;
+  module->next = device->unloading;
+  device->unloading = module;
+  tps_sim_settle_modules(device);
+  tps_sim_unlock(device->pool);
 }
 
 int tps_sim_module_kernels(tps_device *face, tps_device_module *module,
@@ -383,7 +391,7 @@ static int prepare(tps_sim_device *device, tps_sim_function *f,
 
 static void count_launch(tps_sim_device *device, int64_t by) {
   tps_sim_lock(device->pool);
-  device->live_launches += (uint64_t)by;
+  device->undestroyed += (uint64_t)by;
   tps_sim_unlock(device->pool);
 }
 

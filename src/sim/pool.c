@@ -20,26 +20,44 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 void tps_sim_lock(tps_sim_pool *pool) { pthread_mutex_lock(&pool->lock); }
 
-static void destroy_launch(tps_sim_pool *pool, tps_sim_task *task) {
-  tps_sim_device *device = task->device;
-  if (task->u.run.launch != NULL) tps_sim_launch_destroy(task->u.run.launch);
-  if (task->u.run.module != NULL) tps_sim_module_unref(task->u.run.module);
-  free(task);
+static void destroyed_one(tps_sim_device *device) {
+  tps_sim_pool *pool = device->pool;
   pthread_mutex_lock(&pool->lock);
-  device->live_launches--;
+  device->undestroyed--;
   if (device->closing) pthread_cond_broadcast(&pool->quiet);
   pthread_mutex_unlock(&pool->lock);
 }
 
+static void destroy_launches(tps_sim_task *garbage) {
+  while (garbage != NULL) {
+    tps_sim_task *task = garbage;
+    garbage = task->next;
+    tps_sim_device *device = task->device;
+    if (task->u.run.launch != NULL) tps_sim_launch_destroy(task->u.run.launch);
+    if (task->u.run.module != NULL) tps_sim_module_unref(task->u.run.module);
+    free(task);
+    destroyed_one(device);
+  }
+}
+
+static void destroy_modules(tps_sim_module *unloaded) {
+  while (unloaded != NULL) {
+    tps_sim_module *module = unloaded;
+    unloaded = module->next;
+    tps_sim_device *device = module->device;
+    tps_sim_module_unref(module);
+    destroyed_one(device);
+  }
+}
+
 void tps_sim_unlock(tps_sim_pool *pool) {
   tps_sim_task *garbage = pool->garbage;
+  tps_sim_module *unloaded = pool->unloaded;
   pool->garbage = NULL;
+  pool->unloaded = NULL;
   pthread_mutex_unlock(&pool->lock);
-  while (garbage != NULL) {
-    tps_sim_task *next = garbage->next;
-    destroy_launch(pool, garbage);
-    garbage = next;
-  }
+  destroy_launches(garbage);
+  destroy_modules(unloaded);
 }
 
 /* True when the task reads or writes the device's memory; its epoch there. */
@@ -85,7 +103,7 @@ uint64_t tps_sim_oldest_epoch(tps_sim_device *device) {
 
 /* Work of this device, or another one's copy that uses its memory. */
 static bool is_busy(const tps_sim_device *device) {
-  if (device->live_launches > 0) return true;
+  if (device->undestroyed > 0) return true;
   uint64_t oldest = 0;
   if (is_used(device->pool, device, &oldest)) return true;
   for (const tps_sim_stream *s = device->streams; s != NULL; s = s->next)

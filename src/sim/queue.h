@@ -173,6 +173,8 @@ struct tps_sim_module {
   tps_sim_device *device;
   atomic_int refs; /* the handle's and one for each launch */
   tps_sim_code *code;
+  tps_sim_module *next; /* in a list of the unloaded */
+  uint64_t unloaded; /* newest task when it was: older ones may still use it */
   pthread_mutex_t lock; /* guards `functions` */
   tps_sim_function *functions;
 };
@@ -195,7 +197,8 @@ struct tps_sim_device {
   atomic_bool faulted;
   tps_error fault; /* constant once `faulted` */
   bool closing;
-  uint64_t live_launches;        /* not destroyed yet */
+  tps_sim_module *unloading;     /* their variables may still be copied */
+  uint64_t undestroyed;          /* launches, and modules to be destroyed */
   _Atomic uint64_t pending_free; /* bytes whose free is queued */
   _Atomic uint64_t launches;     /* ever */
   uint64_t seed;
@@ -226,7 +229,8 @@ struct tps_sim_pool {
   unsigned runnable;  /* tasks in the rings */
   unsigned fruitless; /* turns in a row that ended in a yield */
   tps_sim_stream *to_advance;
-  tps_sim_task *garbage; /* launches to be destroyed without the lock */
+  tps_sim_task *garbage;    /* launches to be destroyed without the lock */
+  tps_sim_module *unloaded; /* modules, likewise */
   tps_sim_device *devices;
 };
 
@@ -301,6 +305,8 @@ void tps_sim_advance_all(tps_sim_device *device);
 /* Lock held. Sleeps in `list` until woken (true) or until the deadline. */
 bool tps_sim_sleep_in(tps_sim_pool *pool, tps_sim_waiter **list,
                       uint64_t target, uint64_t deadline);
+/* Lock held. Lets go of unloaded modules that no queued work is older than. */
+void tps_sim_settle_modules(tps_sim_device *device);
 /* Marks the record of an operation that never waits in a queue. */
 void tps_sim_op_ran(tps_op *op);
 

@@ -213,6 +213,7 @@ void tps_sim_finish(tps_sim_task *task, bool failed) {
   atomic_store_explicit(&stream->done, number, memory_order_release);
   wake(&stream->waiters, number);
   to_advance(stream);
+  if (stream->device->unloading != NULL) tps_sim_settle_modules(stream->device);
 }
 
 static void start_transfer(tps_sim_task *task) {
@@ -448,6 +449,21 @@ static tps_sim_stream *find_busy(tps_sim_device *device,
     if (concerns(asked, s) && s->head != NULL && s->head->number <= upto)
       return s;
   return NULL;
+}
+
+void tps_sim_settle_modules(tps_sim_device *device) {
+  tps_sim_pool *pool = device->pool;
+  for (tps_sim_module **p = &device->unloading; *p != NULL;) {
+    tps_sim_module *module = *p;
+    if (find_busy(device, NULL, module->unloaded) != NULL) {
+      p = &module->next;
+      continue;
+    }
+    *p = module->next;
+    device->undestroyed++;
+    module->next = pool->unloaded;
+    pool->unloaded = module;
+  }
 }
 
 static int wait_busy(tps_sim_device *device, tps_sim_stream *asked,

@@ -270,7 +270,7 @@ static void one_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
   pthread_mutex_lock(&pool->lock);
   settle(pool, t, &r);
   tps_sim_advance(pool);
-  if (pool->garbage != NULL) {
+  if (pool->garbage != NULL || pool->unloaded != NULL) {
     pool->spinning++; /* back at once: no need to wake another one up */
     tps_sim_unlock(pool);
     pthread_mutex_lock(&pool->lock);
