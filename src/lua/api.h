@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What the host calls. It tells the library, in the registry and before the
+ * library is opened: "tpstream.device" (a string: the device asked for),
+ * "tpstream.interrupt" (light userdata: int (*)(void), not 0 ends a wait), and
+ * "tpstream.sources" (a table: the text of chunks that are in no file, by chunk
+ * name). */
+#ifndef TPS_LUA_API_H
+#define TPS_LUA_API_H
+
+#include <lua.h>
+
+/* The library's table; the same one when it is opened again in that state. */
+int luaopen_tpstream(lua_State *L);
+
+/* Waits for all that this state has queued. 0, also when the library was never
+ * opened; else not 0, and the error is pushed. */
+int tps_lua_finish(lua_State *L);
+
+#endif

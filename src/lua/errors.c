@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Errors as a script sees them, and where in the script a call stands. Misuse
+ * is a string with a position, in Lua's manner; what a device, a driver or the
+ * compiler says becomes a table with the metatable tpstream.Error. */
+#include "lua/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/intern.h"
+#include "runtime/observer.h"
+
+/* ---- positions ----------------------------------------------------------- */
+
+/* Functions of lua/tpstream/ have this for a name. */
+static bool embedded(const lua_Debug *ar) {
+  return strncmp(ar->short_src, "tpstream/", 9) == 0 && *ar->source == '=';
+}
+
+bool tps_caller(lua_State *L, lua_Debug *ar, const char *what) {
+  for (int level = 1; lua_getstack(L, level, ar); level++) {
+    lua_getinfo(L, what, ar);
+    if (ar->currentline > 0 && !embedded(ar)) return true;
+  }
+  return false;
+}
+
+void tps_site_set(lua_State *L, tps_lua *lua) {
+  tps_site *site = &lua->context->site;
+  lua_Debug ar;
+  if (!tps_caller(L, &ar, "Sl")) {
+    site->source = "";
+    site->line = 0;
+    return;
+  }
+  if (lua->site_name == NULL || strcmp(ar.short_src, lua->site_text) != 0) {
+    lua->site_name = tps_intern(ar.short_src, strlen(ar.short_src));
+    strcpy(lua->site_text, ar.short_src);
+  }
+  site->source = lua->site_name;
+  site->line = ar.currentline;
+}
+
+void tps_site_set_observed(lua_State *L, tps_lua *lua) {
+  if (tps_observing()) {
+    tps_site_set(L, lua);
+  } else {
+    lua->context->site.source = "";
+    lua->context->site.line = 0;
+  }
+}
+
+const char *tps_push_position(lua_State *L) {
+  lua_Debug ar;
+  if (!tps_caller(L, &ar, "Sl")) return lua_pushliteral(L, "");
+  return lua_pushfstring(L, "%s:%d", ar.short_src, ar.currentline);
+}
+
+/* ---- raising ------------------------------------------------------------- */
+
+static void push_string(lua_State *L, const char *message) {
+  const char *position = tps_push_position(L);
+  lua_pushfstring(L, *position ? "%s: %s" : "%s%s", position, message);
+  lua_remove(L, -2);
+}
+
+int tps_misuse(lua_State *L, const char *format, ...) {
+  char message[1024];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(message, sizeof message, format, args);
+  va_end(args);
+  push_string(L, message);
+  return lua_error(L);
+}
+
+int tps_interrupted(void *data) {
+  tps_lua *lua = (tps_lua *)data;
+  if (lua->interrupt != NULL && lua->interrupt()) return 1;
+  lua_Hook hook = lua_gethook(lua->main);
+  return hook != NULL && hook != lua->hook;
+}
+
+/* Ctrl-C while waiting. The stand-alone interpreter's signal handler sets a hook
+ * on the main coroutine that raises: called at once, so that it is not raised a
+ * second time. */
+static int raise_interrupt(lua_State *L, tps_lua *lua) {
+  lua_Hook hook = lua_gethook(lua->main);
+  if (L == lua->main && hook != NULL && hook != lua->hook) {
+    lua_Debug ar;
+    memset(&ar, 0, sizeof ar);
+    ar.event = LUA_HOOKCOUNT;
+    ar.currentline = -1;
+    if (lua_getstack(L, 0, &ar)) hook(L, &ar);
+  }
+  push_string(L, "interrupted!");
+  return lua_error(L);
+}
+
+static void set_text(lua_State *L, const char *field, const char *text) {
+  if (*text == '\0') return;
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, field);
+}
+
+/* message → the error object */
+static void push_object(lua_State *L, const tps_error *err) {
+  lua_createtable(L, 0, 8); /* message object */
+  lua_insert(L, -2);        /* object message */
+  lua_setfield(L, -2, "message");
+  lua_pushstring(L, tps_code_name(err->code));
+  lua_setfield(L, -2, "code");
+  lua_pushinteger(L, err->code);
+  lua_setfield(L, -2, "number");
+  const char *position = tps_push_position(L); /* object position */
+  lua_pushstring(L, err->where[0] ? err->where : position);
+  lua_setfield(L, -3, "where");
+  lua_setfield(L, -2, "position");
+  set_text(L, "kernel", err->kernel);
+  set_text(L, "hint", err->hint);
+  if (err->stream != 0) {
+    lua_pushinteger(L, (lua_Integer)(err->stream - 1));
+    lua_setfield(L, -2, "stream");
+  }
+  luaL_setmetatable(L, tps_type_names[TPS_TYPE_ERROR]);
+}
+
+int tps_raise_text(lua_State *L, const tps_error *err) {
+  push_object(L, err);
+  return lua_error(L);
+}
+
+void tps_push_error(lua_State *L, const tps_error *err) {
+  if (err->code == TPS_MISUSE || err->code == TPS_INTERRUPTED) {
+    push_string(L, err->message);
+  } else {
+    lua_pushstring(L, err->message);
+    push_object(L, err);
+  }
+}
+
+int tps_raise(lua_State *L, const tps_error *err) {
+  if (err->code == TPS_INTERRUPTED) return raise_interrupt(L, tps_lua_of(L));
+  tps_push_error(L, err);
+  return lua_error(L);
+}
+
+/* ---- the object ---------------------------------------------------------- */
+
+/* The field as text, "" when it is none; stays on the stack. */
+static const char *field(lua_State *L, const char *name) {
+  int type = lua_getfield(L, 1, name);
+  if (type != LUA_TSTRING && type != LUA_TNUMBER) return "";
+  return lua_tostring(L, -1);
+}
+
+/* Pushes what the message itself does not say. */
+static const char *push_origin(lua_State *L, const char *message,
+                               const char *position) {
+  const char *kernel = field(L, "kernel");
+  const char *where = field(L, "where");
+  bool named = *kernel == '\0' || strstr(message, kernel) != NULL;
+  bool placed = *where == '\0' || strcmp(where, position) == 0 ||
+                strstr(message, where) != NULL;
+  if (!named && !placed)
+    return lua_pushfstring(L, "\n  kernel '%s', launched at %s", kernel,
+                           where);
+  if (!named) return lua_pushfstring(L, "\n  kernel '%s'", kernel);
+  if (!placed) return lua_pushfstring(L, "\n  launched at %s", where);
+  return "";
+}
+
+/* position: first line (code)
+ * other lines
+ *   kernel '…', launched at …
+ *   hint */
+static int error_tostring(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  const char *position = field(L, "position");
+  const char *message = field(L, "message");
+  const char *code = field(L, "code");
+  const char *hint = field(L, "hint");
+  const char *origin = push_origin(L, message, position);
+  size_t first = strcspn(message, "\n");
+  const char *line = lua_pushlstring(L, message, first);
+  lua_pushfstring(L, "%s%s%s (%s)%s%s%s%s", position, *position ? ": " : "",
+                  line, code, message + first, origin,
+                  *hint ? "\n  hint: " : "", hint);
+  return 1;
+}
+
+static const luaL_Reg error_meta[] = {{"__tostring", error_tostring},
+                                      {NULL, NULL}};
+static const luaL_Reg error_methods[] = {{NULL, NULL}};
+
+void tps_error_open(lua_State *L) {
+  tps_type_make(L, TPS_TYPE_ERROR, error_meta, error_methods);
+}
+
+const char *tps_type_name(lua_State *L, int index) {
+  index = lua_absindex(L, index);
+  if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING)
+    return lua_tostring(L, -1);
+  if (lua_type(L, index) == LUA_TLIGHTUSERDATA) return "light userdata";
+  return luaL_typename(L, index);
+}

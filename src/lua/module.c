@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Modules: compiled sources and loaded images. The Lua object and each kernel
+ * hold a reference to the runtime's module; close ends it for all of them, the
+ * collector only lets go of one. */
+#include "lua/state.h"
+
+#include <string.h>
+
+/* ---- boxes --------------------------------------------------------------- */
+
+tps_lua_module *tps_push_module(lua_State *L) {
+  return (tps_lua_module *)tps_new(L, TPS_TYPE_MODULE, sizeof(tps_lua_module),
+                                   TPS_MODULE_USER_VALUES);
+}
+
+static tps_module *self(lua_State *L) {
+  tps_lua_module *box = (tps_lua_module *)tps_check(L, 1, TPS_TYPE_MODULE);
+  if (box->module == NULL || box->module->closed)
+    luaL_error(L, "attempt to use a closed module");
+  tps_open(L);
+  return box->module;
+}
+
+static int module_gc(lua_State *L) {
+  tps_lua_module *box = (tps_lua_module *)tps_check(L, 1, TPS_TYPE_MODULE);
+  tps_module *module = box->module;
+  box->module = NULL;
+  if (module != NULL) tps_module_unref(module);
+  return 0;
+}
+
+/* Instances compiled on demand end with the module. */
+static void close_instances(lua_State *L) {
+  if (lua_getiuservalue(L, 1, TPS_MODULE_INSTANCES) != LUA_TTABLE) return;
+  lua_pushnil(L);
+  while (lua_next(L, -2)) { /* instances name Module */
+    tps_lua_module *box = (tps_lua_module *)tps_to(L, -1, TPS_TYPE_MODULE);
+    if (box != NULL && box->module != NULL) tps_module_close(box->module);
+    lua_pop(L, 1);
+  }
+}
+
+static int module_close(lua_State *L) {
+  tps_lua_module *box = (tps_lua_module *)tps_check(L, 1, TPS_TYPE_MODULE);
+  if (box->module == NULL) return 0;
+  close_instances(L);
+  if (box->module != NULL) tps_module_close(box->module);
+  return module_gc(L);
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* What is no path: a binary's magic number, or text with lines or of PTX. */
+static bool is_image(const char *text, size_t size) {
+  static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
+  if (memchr(text, '\0', size) != NULL || memchr(text, '\n', size) != NULL)
+    return true;
+  if (size >= 4 && (memcmp(text, "\177ELF", 4) == 0 ||
+                    memcmp(text, fatbin, 4) == 0))
+    return true;
+  return strstr(text, ".version") != NULL && strstr(text, ".target") != NULL;
+}
+
+static int module_load(lua_State *L) {
+  tps_error err;
+  size_t size;
+  tps_lua *lua = tps_open(L);
+  luaL_checktype(L, 1, LUA_TSTRING);
+  lua_settop(L, 1);
+  const char *bytes = lua_tolstring(L, 1, &size);
+  if (size == 0) return luaL_argerror(L, 1, "empty: neither image nor path");
+  if (!is_image(bytes, size)) {
+    if (!tps_push_file(L, bytes, &err)) return tps_raise(L, &err);
+    lua_replace(L, 1);
+    lua_settop(L, 1);
+    bytes = lua_tolstring(L, 1, &size);
+  }
+  tps_lua_module *box = tps_push_module(L);
+  tps_device *device = tps_current_device(L);
+  tps_module *module;
+  tps_site_set(L, lua);
+  if (tps_module_load(lua->context, device, bytes, size, &module, &err) != 0)
+    return tps_raise(L, &err);
+  box->module = module;
+  return 1;
+}
+
+/* ---- kernels -------------------------------------------------------------- */
+
+/* An expression that names an instance of a template. */
+static bool is_instance(const char *name) { return strchr(name, '<') != NULL; }
+
+/* Pushes the runtime's module that has the instance, compiled now unless it was
+ * before; NULL (and nothing pushed) when there is none. */
+static tps_module *push_instance(lua_State *L, const char *name) {
+  int top = lua_gettop(L);
+  tps_error err;
+  if (lua_getiuservalue(L, 1, TPS_MODULE_INSTANCES) != LUA_TTABLE ||
+      lua_getiuservalue(L, 1, TPS_MODULE_SOURCE) != LUA_TSTRING) {
+    lua_settop(L, top);
+    return NULL;
+  }
+  lua_getiuservalue(L, 1, TPS_MODULE_OPTIONS); /* instances source options */
+  if (lua_getfield(L, top + 1, name) != LUA_TUSERDATA) {
+    lua_pop(L, 1);
+    if (tps_compile(L, top + 2, top + 3, name, &err) != 0) {
+      lua_settop(L, top);
+      return NULL;
+    }
+    lua_pushvalue(L, -1);
+    lua_setfield(L, top + 1, name);
+  }
+  lua_replace(L, top + 1);
+  lua_settop(L, top + 1);
+  return ((tps_lua_module *)lua_touserdata(L, -1))->module;
+}
+
+static int module_kernel(lua_State *L) {
+  tps_module *module = self(L);
+  tps_error err, other;
+  size_t size;
+  const char *name = luaL_checklstring(L, 2, &size);
+  if (size == 0) return luaL_argerror(L, 2, "the name is empty");
+  if (strlen(name) != size) return luaL_argerror(L, 2, "the name has a NUL");
+  lua_settop(L, 2);
+  int code = tps_push_kernel(L, module, name, &err);
+  if (code == TPS_NOT_FOUND && is_instance(name)) {
+    module = push_instance(L, name);
+    if (module != NULL && tps_push_kernel(L, module, name, &other) == 0)
+      code = 0;
+  }
+  return code == 0 ? 1 : tps_raise(L, &err);
+}
+
+static bool unique(const tps_image_desc *desc, size_t at) {
+  for (size_t i = 0; i < desc->kernel_count; i++)
+    if (i != at &&
+        strcmp(desc->kernels[i].plain, desc->kernels[at].plain) == 0)
+      return false;
+  return true;
+}
+
+static int module_kernels(lua_State *L) {
+  const tps_image_desc *desc = &self(L)->desc;
+  lua_createtable(L, (int)desc->kernel_count, 0);
+  for (size_t i = 0; i < desc->kernel_count; i++) {
+    const tps_kernel_desc *k = &desc->kernels[i];
+    lua_pushstring(L, unique(desc, i) ? k->plain : k->signature);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* ---- the rest ------------------------------------------------------------- */
+
+static int module_global(lua_State *L) {
+  tps_module *module = self(L);
+  const char *name = luaL_checkstring(L, 2);
+  const tps_global_desc *desc;
+  tps_memory *memory;
+  tps_error err;
+  tps_lua_buffer *box = tps_push_buffer(L, TPS_UINT8, 0);
+  tps_device *device = tps_current_device(L);
+  self(L);
+  if (tps_module_global(module, device, name, &memory, &desc, &err) != 0)
+    return tps_raise(L, &err);
+  if (desc->dtype < TPS_DTYPE_COUNT &&
+      memory->bytes % tps_dtype_sizes[desc->dtype] == 0)
+    box->dtype = desc->dtype;
+  box->size = tps_dtype_sizes[box->dtype];
+  box->count = (int64_t)(memory->bytes / box->size);
+  box->memory = memory;
+  return 1;
+}
+
+static int module_log(lua_State *L) {
+  self(L);
+  if (lua_getiuservalue(L, 1, TPS_MODULE_LOG) != LUA_TSTRING)
+    lua_pushliteral(L, "");
+  return 1;
+}
+
+/* nil where there is only a binary. */
+static int module_ptx(lua_State *L) {
+  size_t size;
+  const char *text = tps_module_ptx(self(L), &size);
+  if (text == NULL)
+    lua_pushnil(L);
+  else
+    lua_pushlstring(L, text, size);
+  return 1;
+}
+
+static int module_tostring(lua_State *L) {
+  tps_lua_module *box = (tps_lua_module *)tps_check(L, 1, TPS_TYPE_MODULE);
+  if (box->module == NULL || box->module->closed)
+    lua_pushliteral(L, "tpstream.Module (closed)");
+  else
+    lua_pushfstring(L, "tpstream.Module (%d kernels, %d variables)",
+                    (int)box->module->desc.kernel_count,
+                    (int)box->module->desc.global_count);
+  return 1;
+}
+
+static const luaL_Reg module_meta[] = {{"__tostring", module_tostring},
+                                       {"__gc", module_gc},
+                                       {"__close", module_close},
+                                       {NULL, NULL}};
+static const luaL_Reg module_methods[] = {{"close", module_close},
+                                          {"kernel", module_kernel},
+                                          {"kernels", module_kernels},
+                                          {"global", module_global},
+                                          {"log", module_log},
+                                          {"ptx", module_ptx},
+                                          {NULL, NULL}};
+static const luaL_Reg module_functions[] = {
+    {"compile", tps_module_compile},
+    {"compile_file", tps_module_compile_file},
+    {"load", module_load},
+    {NULL, NULL}};
+
+void tps_module_open_type(lua_State *L) {
+  tps_type_make(L, TPS_TYPE_MODULE, module_meta, module_methods);
+  tps_functions(L, module_functions);
+}

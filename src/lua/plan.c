@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Arguments → a kernel's parameter block, by a plan made once for each kernel. On
+ * the fast path nothing is allocated, in Lua or in C. */
+#include "lua/state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum kind {
+  ARG_INTEGER, /* least … greatest, in `size` bytes */
+  ARG_BITS,    /* the same of unknown signedness: bool and halves, too */
+  ARG_ELEMENT, /* as an element of `dtype`: floats, uint64 */
+  ARG_FLOAT32,
+  ARG_BOOL,
+  ARG_POINTER, /* Buffer of `dtype` (opaque: any) or nil */
+  ARG_ADDRESS, /* Buffer, nil or integer */
+  ARG_STRUCT,  /* a string of `size` bytes */
+  ARG_RAW      /* only the size is known: a string, and what else is plain */
+} kind;
+
+/* ---- making -------------------------------------------------------------- */
+
+static bool is_char(const char *type) {
+  if (type == NULL) return false;
+  if (strncmp(type, "const ", 6) == 0) type += 6;
+  return strncmp(type, "char", 4) == 0 && strncmp(type, "char1", 5) != 0;
+}
+
+static void plan_integer(tps_plan *p, bool is_signed, bool is_unsigned) {
+  unsigned bits = 8 * p->size;
+  p->kind = is_signed && is_unsigned ? ARG_BITS : ARG_INTEGER;
+  p->least = is_signed ? -((lua_Integer)1 << (bits - 1)) : 0;
+  p->greatest = ((lua_Integer)1 << (is_unsigned ? bits : bits - 1)) - 1;
+}
+
+/* A value whose type is known. */
+static void plan_dtype(tps_plan *p) {
+  switch (p->dtype) {
+    case TPS_INT8:
+    case TPS_INT16:
+    case TPS_INT32: plan_integer(p, true, false); break;
+    case TPS_UINT8:
+    case TPS_UINT16:
+    case TPS_UINT32: plan_integer(p, false, true); break;
+    case TPS_FLOAT32: p->kind = ARG_FLOAT32; break;
+    case TPS_BOOL: p->kind = ARG_BOOL; break;
+    default: p->kind = ARG_ELEMENT; break;
+  }
+}
+
+/* A value of which PTX tells the width. */
+static void plan_ptx(tps_plan *p) {
+  if (p->size == 8)
+    p->kind = ARG_ADDRESS;
+  else if (p->size == 1 || p->size == 2 || p->size == 4)
+    plan_integer(p, true, true);
+  else
+    p->kind = ARG_STRUCT;
+}
+
+/* A value of which only the size is known. */
+static void plan_raw(tps_plan *p) {
+  if (p->size == 1 || p->size == 2 || p->size == 4)
+    plan_integer(p, true, true);
+  p->kind = ARG_RAW;
+}
+
+static void plan_param(tps_plan *p, const tps_param *q) {
+  p->dtype = q->dtype;
+  p->access = q->access;
+  p->offset = q->offset;
+  p->size = q->size;
+  p->either_char = q->pointer && is_char(q->type);
+  bool known = q->dtype <= TPS_BOOL && tps_dtype_sizes[q->dtype] == q->size;
+  if (q->pointer)
+    p->kind = q->certainty == TPS_BY_SIGNATURE ? ARG_POINTER : ARG_ADDRESS;
+  else if (q->is_struct)
+    p->kind = ARG_STRUCT;
+  else if (q->certainty == TPS_BY_SIGNATURE && known)
+    plan_dtype(p);
+  else if (q->certainty == TPS_BY_PTX && known && q->dtype >= TPS_FLOAT16 &&
+           q->dtype <= TPS_FLOAT64)
+    plan_dtype(p);
+  else if (q->certainty == TPS_BY_PTX)
+    plan_ptx(p);
+  else
+    plan_raw(p);
+}
+
+int tps_plan_make(tps_lua_kernel *box, tps_error *err) {
+  const tps_kernel_desc *desc = box->kernel->desc;
+  size_t count = desc->param_count;
+  box->plans = (tps_plan *)calloc(count + 1, sizeof *box->plans);
+  box->uses = (tps_use *)calloc(count + 1, sizeof *box->uses);
+  if (box->plans == NULL || box->uses == NULL)
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "not enough memory");
+  for (size_t i = 0; i < count; i++)
+    plan_param(&box->plans[i], &desc->params[i]);
+  box->count = desc->param_count;
+  return 0;
+}
+
+/* ---- failing ------------------------------------------------------------- */
+
+/* "kernel 'saxpy': argument #1 (float): …" */
+static void bad_argument(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                         const char *why) {
+  const char *type = k->kernel->desc->params[i].type;
+  tps_misuse(L, "kernel '%s': argument #%u (%s): %s", k->kernel->name, i + 1,
+             type == NULL ? "unknown type" : type, why);
+}
+
+static void bad_type(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                     int index, const char *expected) {
+  bad_argument(L, k, i,
+               lua_pushfstring(L, "%s expected, got %s", expected,
+                               tps_type_name(L, index)));
+}
+
+static void bad_number(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                       int index, int dtype, tps_fit fit) {
+  bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
+}
+
+static void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                     int index, tps_fit fit) {
+  const tps_plan *p = &k->plans[i];
+  const char *number;
+  if (fit == TPS_NOT_A_NUMBER) bad_type(L, k, i, index, "integer");
+  number = luaL_tolstring(L, index, NULL);
+  if (fit == TPS_NOT_WHOLE)
+    bad_argument(L, k, i,
+                 lua_pushfstring(L, "%s is not a whole number", number));
+  bad_argument(L, k, i,
+               lua_pushfstring(L, "%s does not fit %d bits (%I to %I)", number,
+                               (int)(8 * p->size), (LUAI_UACINT)p->least,
+                               (LUAI_UACINT)p->greatest));
+}
+
+static void bad_count(lua_State *L, const tps_lua_kernel *k, int given) {
+  tps_misuse(L, "kernel '%s': %u argument%s expected, got %d (%s)",
+             k->kernel->name, k->count, k->count == 1 ? "" : "s", given,
+             k->kernel->desc->signature);
+}
+
+/* ---- converting ---------------------------------------------------------- */
+
+static bool reachable(tps_device *device, const tps_memory *memory) {
+  tps_device *other = memory->device;
+  if (other == device) return true;
+  if (other->kind != device->kind) return false;
+  return memory->kind == TPS_MEMORY_PINNED ||
+         device->face->can_access_peer(device, other);
+}
+
+static void unreachable(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                        tps_device *device, const tps_memory *memory) {
+  char a[32], b[32];
+  bad_argument(L, k, i,
+               lua_pushfstring(L, "the buffer is on %s, the launch on %s",
+                               tps_device_label(memory->device, a, sizeof a),
+                               tps_device_label(device, b, sizeof b)));
+}
+
+/* Writes the buffer's address and notes its use. */
+static void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                       const tps_lua_buffer *b, tps_device *device,
+                       uint32_t *uses) {
+  const tps_plan *p = &k->plans[i];
+  tps_memory *memory = b->memory;
+  if (memory == NULL) bad_argument(L, k, i, "attempt to use a closed buffer");
+  if (memory->device != device && !reachable(device, memory))
+    unreachable(L, k, i, device, memory);
+  uint64_t address = memory->address + b->first;
+  memcpy(k->kernel->block + p->offset, &address, 8);
+  k->uses[(*uses)++] =
+      (tps_use){memory, b->first, tps_buffer_bytes(b), p->access};
+}
+
+static bool element_fits(const tps_plan *p, const tps_lua_buffer *b) {
+  if (p->dtype == b->dtype || p->dtype == TPS_OPAQUE) return true;
+  if (p->dtype == TPS_BOOL) return b->dtype == TPS_UINT8;
+  return p->either_char && (b->dtype == TPS_INT8 || b->dtype == TPS_UINT8);
+}
+
+static void bad_element(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                        const tps_lua_buffer *b) {
+  const tps_plan *p = &k->plans[i];
+  const char *dtype = p->dtype == TPS_BOOL ? "uint8"
+                      : p->either_char     ? "int8 or uint8"
+                                           : tps_dtype_names[p->dtype];
+  bad_argument(L, k, i,
+               lua_pushfstring(L, "a buffer of %s expected, got one of %s",
+                               dtype, tps_dtype_names[b->dtype]));
+}
+
+static void put_pointer(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
+                        tps_device *device, uint32_t *uses) {
+  const tps_plan *p = &k->plans[i];
+  tps_lua_buffer *b = (tps_lua_buffer *)tps_to(L, index, TPS_TYPE_BUFFER);
+  if (b != NULL) {
+    if (b->memory != NULL && !element_fits(p, b)) bad_element(L, k, i, b);
+    put_buffer(L, k, i, b, device, uses);
+  } else if (lua_isnil(L, index)) {
+    memset(k->kernel->block + p->offset, 0, 8);
+  } else {
+    bad_type(L, k, i, index, "tpstream.Buffer or nil");
+  }
+}
+
+static void put_address(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
+                        tps_device *device, uint32_t *uses) {
+  unsigned char *to = k->kernel->block + k->plans[i].offset;
+  tps_lua_buffer *b = (tps_lua_buffer *)tps_to(L, index, TPS_TYPE_BUFFER);
+  if (b != NULL) {
+    put_buffer(L, k, i, b, device, uses);
+  } else if (lua_isnil(L, index)) {
+    memset(to, 0, 8);
+  } else {
+    tps_fit fit = tps_element_from(L, index, TPS_UINT64, to);
+    if (fit == TPS_NOT_A_NUMBER)
+      bad_type(L, k, i, index, "tpstream.Buffer, nil or integer");
+    if (fit != TPS_FITS) bad_number(L, k, i, index, TPS_UINT64, fit);
+  }
+}
+
+static void put_integer(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                        int index) {
+  const tps_plan *p = &k->plans[i];
+  lua_Integer value = 0;
+  tps_fit fit = tps_integer_from(L, index, p->least, p->greatest, &value);
+  if (fit != TPS_FITS) bad_number(L, k, i, index, p->dtype, fit);
+  memcpy(k->kernel->block + p->offset, &value, p->size);
+}
+
+/* Where only the width is known a boolean (1 byte) and tp.f16's (2 bytes) serve,
+ * too. */
+static bool put_special(lua_State *L, const tps_plan *p, int index,
+                        unsigned char *to) {
+  if (p->size == 1 && lua_isboolean(L, index)) {
+    *to = (unsigned char)lua_toboolean(L, index);
+    return true;
+  }
+  if (p->size != 2) return false;
+  tps_lua_half *half = (tps_lua_half *)tps_to(L, index, TPS_TYPE_HALF);
+  if (half != NULL) memcpy(to, &half->bits, 2);
+  return half != NULL;
+}
+
+static void put_bits(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
+  const tps_plan *p = &k->plans[i];
+  unsigned char *to = k->kernel->block + p->offset;
+  lua_Integer value = 0;
+  if (put_special(L, p, index, to)) return;
+  tps_fit fit = tps_integer_from(L, index, p->least, p->greatest, &value);
+  if (fit != TPS_FITS) bad_bits(L, k, i, index, fit);
+  memcpy(to, &value, p->size);
+}
+
+static void put_float32(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                        int index) {
+  const tps_plan *p = &k->plans[i];
+  tps_fit fit = tps_element_from(L, index, TPS_FLOAT32,
+                                 k->kernel->block + p->offset);
+  if (fit != TPS_FITS) bad_number(L, k, i, index, TPS_FLOAT32, fit);
+}
+
+static void put_element(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                        int index) {
+  const tps_plan *p = &k->plans[i];
+  unsigned char *to = k->kernel->block + p->offset;
+  tps_lua_half *half = (tps_lua_half *)tps_to(L, index, TPS_TYPE_HALF);
+  if (half != NULL && half->dtype == p->dtype) {
+    memcpy(to, &half->bits, 2);
+    return;
+  }
+  tps_fit fit = tps_element_from(L, index, p->dtype, to);
+  if (fit != TPS_FITS) bad_number(L, k, i, index, p->dtype, fit);
+}
+
+static void put_bool(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
+  if (!lua_isboolean(L, index)) bad_type(L, k, i, index, "boolean");
+  k->kernel->block[k->plans[i].offset] =
+      (unsigned char)lua_toboolean(L, index);
+}
+
+static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                       int index) {
+  const tps_plan *p = &k->plans[i];
+  size_t size;
+  if (lua_type(L, index) != LUA_TSTRING) {
+    const char *expected =
+        lua_pushfstring(L, "string of %d bytes", (int)p->size);
+    bad_type(L, k, i, index, expected);
+  }
+  const char *bytes = lua_tolstring(L, index, &size);
+  if (size != p->size)
+    bad_argument(L, k, i,
+                 lua_pushfstring(L, "string of %d bytes expected, got one of "
+                                    "%I", (int)p->size, (LUAI_UACINT)size));
+  memcpy(k->kernel->block + p->offset, bytes, size);
+}
+
+/* Known by its size alone, as in a CUBIN: a string of that size always does; for
+ * 8 bytes a Buffer, nil or an integer, for 1, 2 and 4 an integer, too. A float
+ * does not: its format could not be told. */
+static void put_raw(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
+                    tps_device *device, uint32_t *uses) {
+  const tps_plan *p = &k->plans[i];
+  int type = lua_type(L, index);
+  bool small = p->size == 1 || p->size == 2 || p->size == 4;
+  if (type == LUA_TNUMBER && !lua_isinteger(L, index))
+    bad_argument(L, k, i,
+                 "only the size of this parameter is known: give a float as a "
+                 "string (string.pack)");
+  if (type == LUA_TSTRING || !(small || p->size == 8)) {
+    put_struct(L, k, i, index);
+  } else if (p->size == 8) {
+    put_address(L, k, i, index, device, uses);
+  } else {
+    put_bits(L, k, i, index);
+  }
+}
+
+uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
+                  tps_device *device) {
+  int given = lua_gettop(L) - first + 1;
+  uint32_t uses = 0;
+  if ((uint32_t)given != k->count) bad_count(L, k, given);
+  for (uint32_t i = 0; i < k->count; i++) {
+    int index = first + (int)i;
+    switch (k->plans[i].kind) {
+      case ARG_INTEGER: put_integer(L, k, i, index); break;
+      case ARG_BITS: put_bits(L, k, i, index); break;
+      case ARG_ELEMENT: put_element(L, k, i, index); break;
+      case ARG_FLOAT32: put_float32(L, k, i, index); break;
+      case ARG_BOOL: put_bool(L, k, i, index); break;
+      case ARG_POINTER: put_pointer(L, k, i, index, device, &uses); break;
+      case ARG_ADDRESS: put_address(L, k, i, index, device, &uses); break;
+      case ARG_STRUCT: put_struct(L, k, i, index); break;
+      default: put_raw(L, k, i, index, device, &uses);
+    }
+  }
+  return uses;
+}

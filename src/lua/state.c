@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Types, boxes and guards: what every other file here is made with. */
+#include "lua/state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const tps_type_names[TPS_TYPE_COUNT] = {
+    [TPS_TYPE_STATE] = "tpstream.State",
+    [TPS_TYPE_ERROR] = "tpstream.Error",
+    [TPS_TYPE_GUARD] = "tpstream.Guard",
+    [TPS_TYPE_DEVICE] = "tpstream.Device",
+    [TPS_TYPE_STREAM] = "tpstream.Stream",
+    [TPS_TYPE_SCOPE] = "tpstream.Scope",
+    [TPS_TYPE_EVENT] = "tpstream.Event",
+    [TPS_TYPE_TIMER] = "tpstream.Timer",
+    [TPS_TYPE_BUFFER] = "tpstream.Buffer",
+    [TPS_TYPE_HALF] = "tpstream.Half",
+    [TPS_TYPE_MODULE] = "tpstream.Module",
+    [TPS_TYPE_KERNEL] = "tpstream.Kernel",
+    [TPS_TYPE_LAUNCH] = "tpstream.Launch",
+};
+
+void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
+                   const luaL_Reg *methods) {
+  int state = lua_gettop(L);
+  luaL_newmetatable(L, tps_type_names[type]); /* metatable */
+  ((tps_lua *)lua_touserdata(L, state))->meta[type] = lua_topointer(L, -1);
+  lua_newtable(L); /* metatable methods */
+  lua_pushvalue(L, state);
+  luaL_setfuncs(L, methods, 1);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, -3, "__index"); /* replaced where meta has its own */
+  lua_insert(L, -2);              /* methods metatable */
+  lua_pushvalue(L, state);
+  lua_pushvalue(L, -3); /* methods metatable state methods */
+  luaL_setfuncs(L, meta, 2);
+  lua_settop(L, state);
+}
+
+void tps_functions(lua_State *L, const luaL_Reg *functions) {
+  lua_pushvalue(L, -2); /* library state library */
+  lua_pushvalue(L, -2);
+  luaL_setfuncs(L, functions, 1);
+  lua_pop(L, 1);
+}
+
+void *tps_new(lua_State *L, tps_type type, size_t size, int user_values) {
+  void *box = lua_newuserdatauv(L, size, user_values);
+  memset(box, 0, size);
+  luaL_setmetatable(L, tps_type_names[type]);
+  return box;
+}
+
+void *tps_check(lua_State *L, int index, tps_type type) {
+  void *box = tps_to(L, index, type);
+  if (box == NULL) luaL_typeerror(L, index, tps_type_names[type]);
+  return box;
+}
+
+tps_lua *tps_open(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  if (lua->context == NULL) luaL_error(L, "tpstream is closed");
+  return lua;
+}
+
+tps_guard *tps_guard_push(lua_State *L) {
+  return (tps_guard *)tps_new(L, TPS_TYPE_GUARD, sizeof(tps_guard), 0);
+}
+
+void tps_guard_release(tps_guard *guard) {
+  void *data = guard->data;
+  guard->data = NULL;
+  if (data != NULL) guard->release(data);
+}
+
+static void close_file(void *file) { fclose((FILE *)file); }
+
+static bool file_failed(const char *what, const char *path, int number,
+                        tps_error *err) {
+  tps_fail(err, TPS_IO, "cannot %s '%s': %s", what, path, strerror(number));
+  return false;
+}
+
+bool tps_push_file(lua_State *L, const char *path, tps_error *err) {
+  tps_guard *guard = tps_guard_push(L); /* guard */
+  guard->release = close_file;
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return file_failed("open", path, errno, err);
+  guard->data = file;
+  luaL_Buffer text;
+  luaL_buffinit(L, &text);
+  size_t n;
+  do {
+    n = fread(luaL_prepbuffer(&text), 1, LUAL_BUFFERSIZE, file);
+    luaL_addsize(&text, n);
+  } while (n == LUAL_BUFFERSIZE);
+  int number = ferror(file) ? errno : 0;
+  luaL_pushresult(&text); /* guard text */
+  tps_guard_release(guard);
+  if (number != 0) return file_failed("read", path, number, err);
+  lua_remove(L, -2);
+  return true;
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What the files of lua/ share. One tps_lua belongs to a Lua state; it is a
+ * userdata and upvalue 1 of every C function of the library, so that no call
+ * looks anything up in the registry. Types are told by comparing the address of
+ * a value's metatable with the one kept there.
+ *
+ * For each type: tps_to_x gives the box or NULL, tps_check_x raises unless it is
+ * an open one. Boxes are born closed (all zero), get their metatable, and only
+ * then acquire what they own: nothing that can raise stands in between.
+ */
+#ifndef TPS_LUA_STATE_H
+#define TPS_LUA_STATE_H
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "runtime/event.h"
+#include "runtime/module.h"
+
+typedef enum tps_type {
+  TPS_TYPE_STATE,
+  TPS_TYPE_ERROR,
+  TPS_TYPE_GUARD,
+  TPS_TYPE_DEVICE,
+  TPS_TYPE_STREAM,
+  TPS_TYPE_SCOPE,
+  TPS_TYPE_EVENT,
+  TPS_TYPE_TIMER,
+  TPS_TYPE_BUFFER,
+  TPS_TYPE_HALF,
+  TPS_TYPE_MODULE,
+  TPS_TYPE_KERNEL,
+  TPS_TYPE_LAUNCH,
+  TPS_TYPE_COUNT
+} tps_type;
+
+/* User values of the state's userdata. */
+enum {
+  TPS_UV_DEVICES = 1, /* address of tps_device → Device */
+  TPS_UV_STREAMS,     /* address of a box → Stream; weak values */
+  TPS_UV_HELD,        /* address of a box → Stream, while set_stream holds it */
+  TPS_UV_BASES,       /* thread → base frame; ephemeron */
+  TPS_UV_DIAGNOSTICS, /* the function of lua/tpstream/diagnostics.lua */
+  TPS_UV_COUNT = TPS_UV_DIAGNOSTICS
+};
+
+struct tps_frame;
+
+/* A coroutine with frames, and its innermost. */
+typedef struct tps_thread {
+  lua_State *owner; /* NULL: an empty slot */
+  struct tps_frame *top;
+} tps_thread;
+
+typedef struct tps_lua_device tps_lua_device;
+
+typedef struct tps_lua {
+  lua_State *main;
+  tps_context *context; /* NULL once the Lua state closes */
+  const void *meta[TPS_TYPE_COUNT];
+  tps_lua_device *initial; /* its device, once looked up */
+  bool strict;
+  int (*interrupt)(void); /* the host's flag, or NULL */
+  lua_Hook hook;          /* of the main coroutine when the wait began */
+  /* The last site's script, as found and as interned. */
+  char site_text[LUA_IDSIZE];
+  const char *site_name;
+  /* scope.c: the main coroutine's innermost frame, and a hash of the others. */
+  struct tps_frame *main_top;
+  tps_thread *threads;
+  size_t thread_count, thread_slots;
+  uint64_t frame_seq;
+} tps_lua;
+
+static inline tps_lua *tps_lua_of(lua_State *L) {
+  return (tps_lua *)lua_touserdata(L, lua_upvalueindex(1));
+}
+
+/* The userdata at `index` if it is of that type, else NULL. */
+static inline void *tps_to(lua_State *L, int index, tps_type type) {
+  if (lua_type(L, index) != LUA_TUSERDATA) return NULL;
+  if (!lua_getmetatable(L, index)) return NULL;
+  const void *meta = lua_topointer(L, -1);
+  lua_pop(L, 1);
+  return meta == tps_lua_of(L)->meta[type] ? lua_touserdata(L, index) : NULL;
+}
+
+/* ---- state.c ------------------------------------------------------------- */
+
+extern const char *const tps_type_names[TPS_TYPE_COUNT];
+
+/* Makes the metatable of a type (upvalue 1 of all functions is the value on the
+ * top of the stack, which stays there): meta's functions, and __index a table of
+ * `methods` unless meta has an __index of its own, whose upvalue 2 then is that
+ * table. */
+void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
+                   const luaL_Reg *methods);
+/* Adds functions to the library's table, which lies below the state on the
+ * stack. Every tps_…_open is called with these two on top. */
+void tps_functions(lua_State *L, const luaL_Reg *functions);
+/* A zeroed userdata of that type. */
+void *tps_new(lua_State *L, tps_type type, size_t size, int user_values);
+/* Raises unless the value at `index` is of that type. */
+void *tps_check(lua_State *L, int index, tps_type type);
+/* The state; raises once it is closed (a finalizer of the script's, late). */
+tps_lua *tps_open(lua_State *L);
+
+/* A userdata that frees what it owns: for memory of C's that must outlive calls
+ * that can raise. release(NULL) is never called. */
+typedef struct tps_guard {
+  void *data;
+  void (*release)(void *data);
+} tps_guard;
+tps_guard *tps_guard_push(lua_State *L);
+/* Frees at once; the guard on the stack stays, empty. */
+void tps_guard_release(tps_guard *guard);
+
+/* The whole file as a string on the stack; true, or false and *err filled. */
+bool tps_push_file(lua_State *L, const char *path, tps_error *err);
+
+/* ---- errors.c ------------------------------------------------------------ */
+
+/* Raises what *err says: a string with position for MISUSE, else an object. */
+int tps_raise(lua_State *L, const tps_error *err);
+/* Pushes what tps_raise would raise. */
+void tps_push_error(lua_State *L, const tps_error *err);
+/* The same with the string on the top of the stack as the message. */
+int tps_raise_text(lua_State *L, const tps_error *err);
+/* A string error with the position of the calling Lua function. */
+int tps_misuse(lua_State *L, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Sets context->site to the Lua function that called. */
+void tps_site_set(lua_State *L, tps_lua *lua);
+/* The same where only observers want to know. */
+void tps_site_set_observed(lua_State *L, tps_lua *lua);
+/* "script.lua:12" of the calling Lua function, "" if there is none. */
+const char *tps_push_position(lua_State *L);
+/* Finds the calling Lua function that is not the library's own; false: none. */
+bool tps_caller(lua_State *L, lua_Debug *ar, const char *what);
+/* Before every call that may wait: what counts as Ctrl-C from now on. */
+static inline void tps_before_wait(tps_lua *lua) {
+  lua->hook = lua_gethook(lua->main);
+}
+int tps_interrupted(void *data); /* for context->interrupted */
+/* "number" or the __name of a userdata, for messages. */
+const char *tps_type_name(lua_State *L, int index);
+void tps_error_open(lua_State *L);
+
+/* ---- arguments.c --------------------------------------------------------- */
+
+/* Milliseconds → nanoseconds; none or nil: for ever. */
+uint64_t tps_check_timeout(lua_State *L, int index);
+/* Raises if the options table at `index` has a key that is not among names,
+ * which ends with NULL. */
+void tps_check_options(lua_State *L, int index, const char *const *names);
+/* The field's value is pushed; its type, LUA_TNIL when absent or no table. */
+int tps_option(lua_State *L, int index, const char *name);
+/* false when absent; raises unless boolean. Pushes nothing. */
+bool tps_option_boolean(lua_State *L, int index, const char *name,
+                        bool otherwise);
+lua_Integer tps_option_integer(lua_State *L, int index, const char *name,
+                               lua_Integer otherwise);
+/* "bad argument #2 to 'x' (field 'count': …)" */
+int tps_option_error(lua_State *L, int index, const char *name,
+                     const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Elements first .. first + count - 1 of `size`: first at index, count after it
+ * (absent: all from first on). *offset is 0-based. */
+void tps_check_range(lua_State *L, int index, int64_t size, int64_t *offset,
+                     int64_t *count);
+void tps_check_span(lua_State *L, int64_t first, int64_t count, int64_t size);
+int tps_check_dtype(lua_State *L, int index);
+
+/* ---- elements.c ---------------------------------------------------------- */
+
+typedef enum tps_fit {
+  TPS_FITS,
+  TPS_NOT_A_NUMBER, /* not Lua's number type */
+  TPS_NOT_WHOLE,
+  TPS_OUT_OF_RANGE
+} tps_fit;
+
+/* Converts the value at `index` into an element; never wraps or truncates. */
+tps_fit tps_element_from(lua_State *L, int index, int dtype, void *to);
+/* Pushes why it did not fit: "300 does not fit uint8 (0 to 255)". */
+const char *tps_push_misfit(lua_State *L, int index, int dtype, tps_fit fit);
+void tps_push_element(lua_State *L, int dtype, const void *from);
+/* An integer between the limits, or a float of the same value. */
+tps_fit tps_integer_from(lua_State *L, int index, lua_Integer least,
+                         lua_Integer greatest, lua_Integer *to);
+/* Converts `count` elements of the table at `index`, raising on the first that
+ * does not fit. Pushes a userdata that holds them. */
+void *tps_push_elements(lua_State *L, int index, int dtype, int64_t count);
+void tps_elements_table(lua_State *L, int dtype, const void *from,
+                        int64_t count);
+void tps_half_open(lua_State *L);
+typedef struct tps_lua_half {
+  uint16_t bits;
+  uint8_t dtype;
+} tps_lua_half;
+
+/* ---- device.c ------------------------------------------------------------ */
+
+struct tps_lua_device {
+  tps_device *device;
+  struct tps_lua_stream *stream; /* the default stream, kept by user value 1 */
+};
+
+void tps_device_open_type(lua_State *L);
+tps_lua_device *tps_push_device(lua_State *L, tps_device *device);
+/* Ordinal, name, Device; nil or negative: the current one. */
+tps_device *tps_check_device(lua_State *L, int index);
+/* The same for an options field; NULL when it is absent. */
+tps_device *tps_option_device(lua_State *L, int index, const char *name);
+
+/* ---- stream.c ------------------------------------------------------------ */
+
+typedef struct tps_lua_stream {
+  tps_stream *stream; /* NULL once closed */
+  int holds;          /* frames that have it */
+  int anchors;        /* entries of theirs that TPS_UV_HELD keeps alive */
+  bool close_later;   /* at the end of the last block that holds it */
+} tps_lua_stream;
+
+void tps_stream_open_type(lua_State *L);
+tps_lua_stream *tps_check_stream(lua_State *L, int index);
+void tps_stream_box_close(tps_lua_stream *box);
+/* Pushes the box of a device's default stream's userdata. */
+tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device);
+/* The box of a device's default stream; pushes nothing. */
+tps_lua_stream *tps_default_stream_box(lua_State *L, tps_device *device);
+/* An argument or the current stream. */
+tps_stream *tps_opt_stream(lua_State *L, int index);
+/* A field or NULL. */
+tps_stream *tps_option_stream(lua_State *L, int index, const char *name);
+
+/* ---- scope.c ------------------------------------------------------------- */
+
+void tps_scope_open(lua_State *L);
+void tps_scope_close_all(tps_lua *lua);
+tps_device *tps_current_device(lua_State *L);
+/* Of the current device when device is NULL. Never a closed one. */
+tps_lua_stream *tps_current_stream_box(lua_State *L, tps_device *device);
+static inline tps_stream *tps_current_stream(lua_State *L,
+                                             tps_device *device) {
+  return tps_current_stream_box(L, device)->stream;
+}
+/* Takes out the frames of coroutines that have ended. */
+void tps_scope_purge(lua_State *L, tps_lua *lua);
+
+/* ---- event.c, timer.c ---------------------------------------------------- */
+
+typedef struct tps_lua_event {
+  tps_event *event; /* NULL once closed */
+} tps_lua_event;
+
+void tps_event_open_type(lua_State *L);
+void tps_timer_open_type(lua_State *L);
+tps_event *tps_check_event(lua_State *L, int index);
+/* Pushes a new Event. */
+tps_event *tps_push_event(lua_State *L, unsigned flags);
+/* Raises in strict mode when the event was never recorded. */
+void tps_check_recorded(lua_State *L, const tps_event *event);
+
+/* ---- buffer.c ------------------------------------------------------------ */
+
+typedef struct tps_lua_buffer {
+  tps_memory *memory; /* NULL once closed */
+  uint64_t first;     /* byte of the memory where the view begins */
+  int64_t count;      /* elements */
+  uint8_t dtype, size;
+} tps_lua_buffer;
+
+void tps_buffer_open_type(lua_State *L);
+tps_lua_buffer *tps_check_buffer(lua_State *L, int index);
+/* Pushes a Buffer that is still closed: the caller fills `memory` last. */
+tps_lua_buffer *tps_push_buffer(lua_State *L, int dtype, int64_t count);
+static inline uint64_t tps_buffer_bytes(const tps_lua_buffer *b) {
+  return (uint64_t)b->count * b->size;
+}
+
+/* ---- module.c, compile.c ------------------------------------------------- */
+
+typedef struct tps_lua_module {
+  tps_module *module; /* NULL once closed */
+} tps_lua_module;
+
+/* Its user values; all but the log are of compiled modules only. */
+enum {
+  TPS_MODULE_LOG = 1,
+  TPS_MODULE_SOURCE,
+  TPS_MODULE_OPTIONS,
+  TPS_MODULE_INSTANCES, /* name expression → Module compiled on demand */
+  TPS_MODULE_USER_VALUES = TPS_MODULE_INSTANCES
+};
+
+void tps_module_open_type(lua_State *L);
+/* Pushes a Module that is still closed. */
+tps_lua_module *tps_push_module(lua_State *L);
+/* Compiles the source at stack index `source` with the options table (or none)
+ * at `options`, and besides the name expression `name` (may be NULL) and pushes
+ * the Module; else fills *err and, when the compiler has found errors, pushes
+ * the whole text of what it said (code COMPILATION). */
+int tps_compile(lua_State *L, int source, int options, const char *name,
+                tps_error *err);
+int tps_module_compile(lua_State *L);      /* tp.compile */
+int tps_module_compile_file(lua_State *L); /* tp.compile_file */
+
+/* ---- kernel.c, plan.c, launch.c ------------------------------------------ */
+
+/* How one parameter is converted: made once for each kernel. */
+typedef struct tps_plan {
+  uint8_t kind;  /* plan.c's */
+  uint8_t dtype; /* of the value, or of what a pointer points to */
+  uint8_t access;
+  bool either_char; /* char*: takes int8 and uint8 */
+  uint32_t offset, size;
+  lua_Integer least, greatest;
+} tps_plan;
+
+typedef struct tps_lua_kernel {
+  tps_kernel *kernel; /* NULL once closed */
+  uint32_t count;
+  tps_plan *plans; /* owned */
+  tps_use *uses;   /* owned: those of the launch in hand */
+  tps_device *best_device; /* for which best_threads was worked out */
+  int64_t best_threads;
+} tps_lua_kernel;
+
+void tps_kernel_open_type(lua_State *L);
+void tps_launch_open_type(lua_State *L);
+tps_lua_kernel *tps_check_kernel(lua_State *L, int index);
+/* Pushes the Kernel, or fills *err. */
+int tps_push_kernel(lua_State *L, tps_module *module, const char *name,
+                    tps_error *err);
+/* Fills box->plans from the kernel's description; 0 or NO_HOST_MEMORY. */
+int tps_plan_make(tps_lua_kernel *box, tps_error *err);
+/* Converts the arguments from stack index `first` on into the kernel's block for
+ * a launch on `device`; returns how many uses it has noted. */
+uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
+                  tps_device *device);
+/* Methods of Kernel. */
+int tps_kernel_launch(lua_State *L);
+int tps_kernel_bind(lua_State *L);
+int tps_kernel_forall(lua_State *L);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * luaopen_tpstream: makes the state's tps_lua and context, the types and the
+ * library's table. Opening again gives the same table; opening after a failure
+ * (no such device, no memory) goes on where that left off. */
+#include "base/version.h"
+#include "lua/api.h"
+#include "lua/embedded.h"
+#include "lua/state.h"
+
+#include <string.h>
+
+#define STATE_KEY "tpstream.state"
+#define LIBRARY_KEY "tpstream.library"
+
+/* ---- the state ----------------------------------------------------------- */
+
+/* Runs after the finalizers of all handles, since it was made before them. */
+static int state_gc(lua_State *L) {
+  tps_lua *lua = (tps_lua *)lua_touserdata(L, 1);
+  tps_context *context = lua->context;
+  lua->context = NULL;
+  tps_scope_close_all(lua);
+  if (context != NULL) tps_context_close(context);
+  return 0;
+}
+
+static int guard_gc(lua_State *L) {
+  tps_guard_release((tps_guard *)lua_touserdata(L, 1));
+  return 0;
+}
+
+/* Pushes a metatable by itself: no upvalues, no methods. */
+static void make_bare_type(lua_State *L, tps_type type, lua_CFunction gc) {
+  luaL_newmetatable(L, tps_type_names[type]);
+  lua_pushcfunction(L, gc);
+  lua_setfield(L, -2, "__gc");
+}
+
+/* value → user value `slot` of the state below it, with a weak mode or NULL */
+static void set_table(lua_State *L, int slot, const char *mode) {
+  lua_newtable(L); /* state table */
+  if (mode != NULL) {
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, mode);
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+  }
+  lua_setiuservalue(L, -2, slot);
+}
+
+static lua_State *main_thread(lua_State *L) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+  lua_State *main = lua_tothread(L, -1);
+  lua_pop(L, 1);
+  return main;
+}
+
+/* Pushes the state, made at the first call. */
+static tps_lua *push_state(lua_State *L) {
+  if (lua_getfield(L, LUA_REGISTRYINDEX, STATE_KEY) == LUA_TUSERDATA)
+    return (tps_lua *)lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  make_bare_type(L, TPS_TYPE_STATE, state_gc);
+  lua_pop(L, 1);
+  tps_lua *lua = (tps_lua *)tps_new(L, TPS_TYPE_STATE, sizeof(tps_lua),
+                                    TPS_UV_COUNT);
+  lua->main = main_thread(L);
+  set_table(L, TPS_UV_DEVICES, NULL);
+  set_table(L, TPS_UV_STREAMS, "v");
+  set_table(L, TPS_UV_HELD, NULL);
+  set_table(L, TPS_UV_BASES, "k");
+  make_bare_type(L, TPS_TYPE_GUARD, guard_gc);
+  lua->meta[TPS_TYPE_GUARD] = lua_topointer(L, -1);
+  lua_pop(L, 1);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, STATE_KEY);
+  return lua;
+}
+
+static void open_context(lua_State *L, tps_lua *lua) {
+  const char *choice = NULL;
+  tps_error err;
+  if (lua->context != NULL) return;
+  if (lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.device") == LUA_TSTRING)
+    choice = lua_tostring(L, -1);
+  if (lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.interrupt") ==
+      LUA_TLIGHTUSERDATA)
+    lua->interrupt = (int (*)(void))lua_touserdata(L, -1);
+  tps_context *context;
+  if (tps_context_new(choice, &context, &err) != 0) tps_raise(L, &err);
+  context->interrupted = tps_interrupted;
+  context->interrupted_data = lua;
+  lua->context = context;
+  lua_pop(L, 2);
+}
+
+/* ---- the library --------------------------------------------------------- */
+
+/* Runs lua/tpstream/<name>.lua → what it returns. */
+static void push_embedded(lua_State *L, const char *name) {
+  for (size_t i = 0; i < tps_embedded_count; i++) {
+    const struct tps_embedded *file = &tps_embedded[i];
+    if (strcmp(file->name, name) != 0) continue;
+    lua_pushfstring(L, "=tpstream/%s.lua", name);
+    if (luaL_loadbufferx(L, file->text, file->size, lua_tostring(L, -1),
+                         "t") != LUA_OK)
+      lua_error(L);
+    lua_remove(L, -2);
+    lua_call(L, 0, 1);
+    return;
+  }
+  luaL_error(L, "this build lacks lua/tpstream/%s.lua", name);
+}
+
+/* library state → the same */
+static void open_types(lua_State *L) {
+  tps_error_open(L);
+  tps_device_open_type(L);
+  tps_stream_open_type(L);
+  tps_scope_open(L);
+  tps_event_open_type(L);
+  tps_timer_open_type(L);
+  tps_buffer_open_type(L);
+  tps_half_open(L);
+  tps_module_open_type(L);
+  tps_kernel_open_type(L);
+  tps_launch_open_type(L);
+}
+
+static int open_library(lua_State *L) {
+  lua_settop(L, 0);
+  lua_createtable(L, 0, 40);   /* library */
+  tps_lua *lua = push_state(L); /* library state */
+  open_types(L);
+  open_context(L, lua);
+  push_embedded(L, "diagnostics");
+  lua_setiuservalue(L, -2, TPS_UV_DIAGNOSTICS);
+  lua_pop(L, 1); /* library */
+  lua_pushliteral(L, TPS_VERSION);
+  lua_setfield(L, -2, "_VERSION");
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, LIBRARY_KEY);
+  return 1;
+}
+
+__attribute__((visibility("default"))) int luaopen_tpstream(lua_State *L) {
+  luaL_checkversion(L);
+  if (lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY_KEY) == LUA_TTABLE) return 1;
+  return open_library(L);
+}
+
+int tps_lua_finish(lua_State *L) {
+  if (lua_getfield(L, LUA_REGISTRYINDEX, STATE_KEY) != LUA_TUSERDATA) return 0;
+  tps_lua *lua = (tps_lua *)lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  if (lua->context == NULL) return 0;
+  tps_error err;
+  tps_before_wait(lua);
+  int code = tps_context_synchronize(lua->context, TPS_FOREVER, &err);
+  if (code != 0) tps_push_error(L, &err);
+  return code;
+}
