@@ -12,6 +12,13 @@
  *
  * The image (PTX or CUBIN) must hold the two kernels of `source` below. Without
  * one NVRTC, opened at run time, compiles them.
+ *
+ * With -DRAW_MODULE it is a Lua module instead (bench_raw), so that bench/launch.lua
+ * takes turns with it in one process: two processes differ by more than what is to
+ * be measured. It has
+ *   now()              microseconds of the monotonic clock
+ *   repetition(name)   microseconds a call, of one repetition
+ *   batches(name)      how many batches, and how many calls in each
  */
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
@@ -19,7 +26,13 @@
 #include <nvrtc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+#ifdef RAW_MODULE
+#include <lauxlib.h>
+#include <lua.h>
+#endif
 
 static const char source[] =
     "extern \"C\" __global__ void nothing() {}\n"
@@ -169,21 +182,22 @@ static double repetition(void (*work)(void), int batches, int batch) {
   return total / batches / batch;
 }
 
-static int ascending(const void *a, const void *b) {
-  double d = *(const double *)a - *(const double *)b;
-  return (d > 0) - (d < 0);
-}
+typedef struct work {
+  const char *name;
+  void (*run)(void);
+  int batches, batch;
+} work;
 
-static void measure(const char *name, void (*work)(void), int batches,
-                    int batch) {
-  double us[REPETITIONS];
-  repetition(work, 1, batch); /* warms up */
-  for (int i = 0; i < REPETITIONS; i++)
-    us[i] = repetition(work, batches, batch);
-  qsort(us, REPETITIONS, sizeof us[0], ascending);
-  printf("%s\t%.4f\t%.4f\t%.4f\n", name, us[REPETITIONS / 2], us[0],
-         us[REPETITIONS - 1]);
-}
+static const work works[] = {
+    {"launch_empty", launch_empty, BATCHES, BATCH},
+    {"launch_args4", launch_args4, BATCHES, BATCH},
+    {"record", record, BATCHES, BATCH},
+    {"record_wait", record_wait, BATCHES, BATCH},
+    {"query", query, BATCHES, BATCH},
+    {"stream_create_close", stream_create_close, 5, 20},
+    {"allocate_free", allocate_free, BATCHES, BATCH},
+};
+enum { WORKS = sizeof works / sizeof works[0] };
 
 static void set_up(const char *path) {
   cudaLibrary_t library;
@@ -204,14 +218,65 @@ static void set_up(const char *path) {
   TRY(cudaMalloc((void **)&y, ELEMENTS * sizeof *y));
 }
 
+#ifdef RAW_MODULE
+
+static const work *check_work(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  for (int i = 0; i < WORKS; i++)
+    if (strcmp(works[i].name, name) == 0) return &works[i];
+  luaL_argerror(L, 1, "no such measurement");
+  return NULL;
+}
+
+static int raw_now(lua_State *L) {
+  lua_pushnumber(L, now_us());
+  return 1;
+}
+
+static int raw_repetition(lua_State *L) {
+  const work *w = check_work(L);
+  if (stream == NULL) set_up(NULL);
+  lua_pushnumber(L, repetition(w->run, w->batches, w->batch));
+  return 1;
+}
+
+static int raw_batches(lua_State *L) {
+  const work *w = check_work(L);
+  lua_pushinteger(L, w->batches);
+  lua_pushinteger(L, w->batch);
+  return 2;
+}
+
+__attribute__((visibility("default"))) int luaopen_bench_raw(lua_State *L) {
+  static const luaL_Reg functions[] = {{"now", raw_now},
+                                       {"repetition", raw_repetition},
+                                       {"batches", raw_batches},
+                                       {NULL, NULL}};
+  luaL_newlib(L, functions);
+  return 1;
+}
+
+#else
+
+static int ascending(const void *a, const void *b) {
+  double d = *(const double *)a - *(const double *)b;
+  return (d > 0) - (d < 0);
+}
+
+static void measure(const work *w) {
+  double us[REPETITIONS];
+  repetition(w->run, 1, w->batch); /* warms up */
+  for (int i = 0; i < REPETITIONS; i++)
+    us[i] = repetition(w->run, w->batches, w->batch);
+  qsort(us, REPETITIONS, sizeof us[0], ascending);
+  printf("%s\t%.4f\t%.4f\t%.4f\n", w->name, us[REPETITIONS / 2], us[0],
+         us[REPETITIONS - 1]);
+}
+
 int main(int argc, char **argv) {
   set_up(argc > 1 ? argv[1] : NULL);
-  measure("launch_empty", launch_empty, BATCHES, BATCH);
-  measure("launch_args4", launch_args4, BATCHES, BATCH);
-  measure("record", record, BATCHES, BATCH);
-  measure("record_wait", record_wait, BATCHES, BATCH);
-  measure("query", query, BATCHES, BATCH);
-  measure("stream_create_close", stream_create_close, 5, 20);
-  measure("allocate_free", allocate_free, BATCHES, BATCH);
+  for (int i = 0; i < WORKS; i++) measure(&works[i]);
   return 0;
 }
+
+#endif
