@@ -214,7 +214,7 @@ void tps_ptx_next(reader *r) {
   r->tok.line = r->line;
   if (*p == '\0') {
     r->tok.kind = T_END;
-  } else if (is(*p, NAME_START)) {
+  } else if (is(*p, NAME_START) && (*p != '%' || is(p[1], NAME_PART))) {
     r->tok.kind = T_NAME;
     end = name_end(p);
   } else if (is(*p, DIGIT)) {
@@ -341,8 +341,7 @@ const char *tps_ptx_opcode_rest(reader *r, uint32_t start, uint32_t *size) {
 
 /* --- debug sections */
 
-void tps_ptx_skip_section(reader *r) {
-  uint32_t line = r->tok.line;
+void tps_ptx_skip_section(reader *r, uint32_t line) {
   while (r->tok.kind != '}') {
     if (r->tok.kind == T_END)
       tps_ptx_stop(r, line, "section without a closing brace");

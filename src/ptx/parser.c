@@ -81,7 +81,7 @@ static void read_version(reader *r) {
     p++;
     minor = digits(&p, end);
   }
-  if (p != end || (!tps_ptx_is(r, T_FLOAT) && !tps_ptx_is(r, T_INTEGER)) ||
+  if (p != end || r->text[r->pos] == '.' || (!tps_ptx_is(r, T_FLOAT) && !tps_ptx_is(r, T_INTEGER)) ||
       minor > 9)
     tps_ptx_unexpected(r, "a version such as 8.0");
   if (major < 1 || major > 9)
@@ -188,11 +188,12 @@ static void need_target(reader *r) {
 }
 
 static void read_section(reader *r) {
+  uint32_t line = r->tok.line;
   while (!tps_ptx_accept(r, '{')) {
     if (tps_ptx_is(r, T_END)) tps_ptx_unexpected(r, "'{' after '.section'");
     tps_ptx_next(r);
   }
-  tps_ptx_skip_section(r);
+  tps_ptx_skip_section(r, line);
 }
 
 /* .visible .entry …, .global …, or anything else with that beginning */

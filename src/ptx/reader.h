@@ -184,7 +184,8 @@ const char *tps_ptx_token_text(const reader *r, char *into);
  * token after it. Gives its place in the text, or a copy without blanks. */
 const char *tps_ptx_opcode_rest(reader *r, uint32_t start, uint32_t *size);
 void tps_ptx_skip_line(reader *r);
-void tps_ptx_skip_section(reader *r); /* to behind the closing brace */
+/* To behind the closing brace of a section that began on that line. */
+void tps_ptx_skip_section(reader *r, uint32_t line);
 
 /* --- names.c */
 
