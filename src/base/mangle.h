@@ -2,8 +2,9 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Mangled C++ names (Itanium ABI) → a tree, and trees → readable text. Covers
- * what CUDA kernels and device variables carry; a text outside of it is refused,
- * never guessed at. Every input is safe: memory, depth and work are bounded.
+ * what CUDA kernels and device variables carry; a text outside of it is
+ * refused, never guessed at. Every input is safe: memory, depth and work are
+ * bounded.
  */
 #ifndef TPS_BASE_MANGLE_H
 #define TPS_BASE_MANGLE_H
@@ -54,8 +55,8 @@ void tps_mangle_free(tps_mangle *m);
 bool tps_mangle_name(tps_mangle *m, const char *mangled, tps_node **name,
                      tps_node **params, bool *is_function);
 
-/* The mangled text of a type as the first argument of a template, whose own name
- * takes the first place among the substitutions. NULL: malformed. */
+/* The mangled text of a type as the first argument of a template, whose own
+ * name takes the first place among the substitutions. NULL: malformed. */
 tps_node *tps_mangle_type(tps_mangle *m, const char *mangled);
 /* The same, for a function's type. */
 bool tps_mangle_function_type(tps_mangle *m, const char *mangled,

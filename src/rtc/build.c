@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * One program through NVRTC. Types are carried out by a template that a header of
- * ours declares, read before the program so that the program's own lines and
- * columns stay as they are: the lowered name of `__tpstream_sig<decltype(x)>` holds
- * the mangled type of x. */
+ * One program through NVRTC. Types are carried out by a template that a header
+ * of ours declares, read before the program so that the program's own lines
+ * and columns stay as they are: the lowered name of
+ * `__tpstream_sig<decltype(x)>` holds the mangled type of x. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #define HEADER "__tpstream_sig.h"
 #define EXPRESSION "&__tpstream_sig<decltype("
 
-/* A variable template costs a byte of the image; before C++14 there are none. */
+/* A variable template costs a byte of the image; before C++14 there are none.
+ */
 static const char variable_header[] =
     "template<class> __device__ char __tpstream_sig;\n";
 static const char kernel_header[] =
@@ -25,11 +26,12 @@ static bool is_old(const tps_rtc_request *r) {
   bool old = r->std != NULL &&
              (strcmp(r->std, "c++11") == 0 || strcmp(r->std, "c++03") == 0);
   for (size_t i = 0; i < r->option_count; i++)
-    old = old || strstr(r->options[i], "c++11") || strstr(r->options[i], "c++03");
+    old = old || strstr(r->options[i], "c++11") != NULL ||
+          strstr(r->options[i], "c++03") != NULL;
   return old;
 }
 
-/* ---- headers ---------------------------------------------------------------- */
+/* ---- headers ------------------------------------------------------------- */
 
 typedef struct header_list {
   const char **names, **texts;
@@ -67,7 +69,7 @@ static void free_headers(header_list *list) {
   free(list->texts);
 }
 
-/* ---- results ------------------------------------------------------------------ */
+/* ---- results ------------------------------------------------------------- */
 
 typedef int size_function(tps_nvrtc_program *, size_t *);
 typedef int text_function(tps_nvrtc_program *, char *);
@@ -88,8 +90,8 @@ static char *fetch(tps_nvrtc_program *program, size_function *size,
   return bytes;
 }
 
-/* The type inside a lowered name of ours: after the prefix, the closing E and what
- * follows left off (a reader of types stops by itself). */
+/* The type inside a lowered name of ours: after the prefix, the closing E and
+ * what follows left off (a reader of types stops by itself). */
 static bool keep_type(tps_rtc_build *b, const char *name,
                       const char *lowered) {
   size_t n = strlen(TPS_RTC_TYPE_PREFIX);
@@ -156,7 +158,7 @@ static bool fetch_code(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
   return true;
 }
 
-/* ---- one compile ------------------------------------------------------------------ */
+/* ---- one compile --------------------------------------------------------- */
 
 static int add_names(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
                      const tps_rtc_request *r, const tps_strings *names) {
@@ -213,7 +215,7 @@ static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   return good;
 }
 
-/* ---- names that do not compile ------------------------------------------------------ */
+/* ---- names that do not compile ------------------------------------------- */
 
 /* Whether the log shows the expression of `name`: it complains of it. */
 static bool complains(const char *log, const char *name) {
@@ -274,7 +276,7 @@ void tps_rtc_build_free(tps_rtc_build *b) {
   memset(b, 0, sizeof *b);
 }
 
-/* ---- symbols in PTX --------------------------------------------------------------- */
+/* ---- symbols in PTX ------------------------------------------------------ */
 
 /* The identifier at p; its length. */
 static size_t identifier(const char *p) {
@@ -283,38 +285,12 @@ static size_t identifier(const char *p) {
   return n;
 }
 
-static bool is_ours(const char *name) {
-  return strncmp(name, TPS_RTC_TYPE_PREFIX, strlen(TPS_RTC_TYPE_PREFIX)) == 0;
-}
-
-/* The name of the variable declared in a line that begins with .global or .const:
- * its last word before [ = or ;. Compilers' own (strings) have a $ or __unnamed. */
-static bool is_variable(const char *line) {
-  const char *name = line;
-  for (const char *p = line; *p != '\0' && strchr("[=;\n", *p) == NULL; p++)
-    if ((*p == ' ' || *p == '\t') && strchr(" \t[=;\n", p[1]) == NULL)
-      name = p + 1;
-  return !is_ours(name) && *name != '$' && strncmp(name, "__unnamed", 9) != 0;
-}
-
-bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain, bool *any) {
-  *any = false;
-  for (const char *p = ptx; p != NULL && *p != '\0';) {
-    static const char *const linkages[] = {".visible ", ".weak ", ".extern "};
-    for (int i = 0; i < 3; i++)
-      if (strncmp(p, linkages[i], strlen(linkages[i])) == 0)
-        p += strlen(linkages[i]);
-    if (strncmp(p, ".entry ", 7) == 0 && !is_ours(p + 7)) {
-      *any = true;
-      size_t n = identifier(p + 7);
-      if (strncmp(p + 7, "_Z", 2) != 0 &&
-          !tps_strings_format(plain, "%.*s", (int)n, p + 7))
-        return false;
-    }
-    if (strncmp(p, ".global ", 8) == 0 || strncmp(p, ".const ", 7) == 0)
-      *any = *any || is_variable(p);
-    p = strchr(p, '\n');
-    if (p != NULL) p++;
+bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain) {
+  for (const char *p = ptx; (p = strstr(p, ".entry ")) != NULL;) {
+    p += strlen(".entry ");
+    if (strncmp(p, "_Z", 2) != 0 &&
+        !tps_strings_format(plain, "%.*s", (int)identifier(p), p))
+      return false;
   }
   return true;
 }

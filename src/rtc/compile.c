@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * A request as the image source of a module. It keeps a copy of the request, so
- * that the module can be compiled for another architecture when it is first used
- * on such a device, and every image it has made. */
+ * A request as the image source of a module. It keeps a copy of the request,
+ * so that the module can be compiled for another architecture when it is first
+ * used on such a device, and every image it has made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int no_memory(tps_error *err) {
   return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
 }
 
-/* ---- the copy -------------------------------------------------------------------- */
+/* ---- the copy ------------------------------------------------------------ */
 
 /* A copy that lives as long as `s`; NULL for NULL. Sets *failed. */
 static const char *keep(source *s, const char *text, bool *failed) {
@@ -103,7 +103,7 @@ static void free_source(void *data) {
   free(s);
 }
 
-/* ---- checks ------------------------------------------------------------------------ */
+/* ---- checks -------------------------------------------------------------- */
 
 static int check_lines(const char *what, const char *const *items,
                        size_t count, tps_error *err) {
@@ -141,7 +141,7 @@ static int check_request(const tps_rtc_request *r, tps_error *err) {
   return code;
 }
 
-/* ---- failures ------------------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------ */
 
 /* "program.cu(6): identifier … (and 3 more errors)" */
 static int fail_compilation(const tps_rtc_report *report, tps_error *err) {
@@ -187,15 +187,15 @@ static int fail_result(const tps_nvrtc *nvrtc, const tps_strings *options,
   return TPS_COMPILER;
 }
 
-/* ---- images ---------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------- */
 
-/* Kernels with C linkage that the scan has missed, by a macro's fault mostly, are
- * known once there is PTX: a second compile asks for them too. */
+/* Kernels with C linkage that the scan has missed, by a macro's fault mostly,
+ * are known once there is PTX: a second compile asks for them too. */
 static int ask_again(source *s, const tps_nvrtc *nvrtc,
                      const tps_strings *options, image *i, tps_error *err) {
   tps_strings symbols = {0};
-  bool any, missed = false;
-  if (!tps_rtc_ptx_symbols(i->build.ptx, &symbols, &any)) {
+  bool missed = false;
+  if (!tps_rtc_ptx_symbols(i->build.ptx, &symbols)) {
     tps_strings_free(&symbols);
     return no_memory(err);
   }
@@ -274,7 +274,7 @@ static int make_image(source *s, const tps_device *device, image **out,
   return code != 0 ? code : image_for(s, arch, nvrtc, out, report, err);
 }
 
-/* ---- the source that a module sees --------------------------------------------------------- */
+/* ---- the source that a module sees --------------------------------------- */
 
 static int source_image(void *data, tps_device *device, tps_image_kind *kind,
                         const void **bytes, size_t *size, tps_error *err) {
@@ -296,9 +296,15 @@ static const char *source_ptx(void *data, size_t *size) {
   return s->first->build.ptx;
 }
 
-static bool is_hidden(const char *name) {
-  return strncmp(name, TPS_RTC_TYPE_PREFIX, strlen(TPS_RTC_TYPE_PREFIX)) == 0 ||
-         name[0] == '$' || strncmp(name, "__unnamed_", 10) == 0;
+/* Ours, the compiler's own, or a constant of the toolkit's headers. */
+static bool is_hidden(const char *name, const char *plain) {
+  static const char *const beginnings[] = {
+      "$",     "__unnamed_", "__tpstream_sig", "cuda::",
+      "cub::", "thrust::",   "nvcuda::",       "cooperative_groups::"};
+  if (plain == NULL) plain = name;
+  for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+    if (strncmp(plain, beginnings[i], strlen(beginnings[i])) == 0) return true;
+  return false;
 }
 
 static void free_kernel(tps_kernel_desc *kernel) {
@@ -308,16 +314,17 @@ static void free_kernel(tps_kernel_desc *kernel) {
   tps_image_desc_free(&(tps_image_desc){.kernels = one, .kernel_count = 1});
 }
 
-/* Takes out what is ours or the compiler's own. */
+/* Takes out what a script has no business with. */
 static void hide(tps_image_desc *desc) {
   size_t n = 0;
   for (size_t i = 0; i < desc->kernel_count; i++)
-    if (is_hidden(desc->kernels[i].name)) free_kernel(&desc->kernels[i]);
+    if (is_hidden(desc->kernels[i].name, desc->kernels[i].plain))
+      free_kernel(&desc->kernels[i]);
     else desc->kernels[n++] = desc->kernels[i];
   desc->kernel_count = n;
   n = 0;
   for (size_t i = 0; i < desc->global_count; i++)
-    if (is_hidden(desc->globals[i].name)) {
+    if (is_hidden(desc->globals[i].name, desc->globals[i].plain)) {
       free(desc->globals[i].name);
       free(desc->globals[i].plain);
     } else
@@ -368,7 +375,7 @@ static int source_refine(void *data, tps_image_desc *desc) {
   return code;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ----------------------------------------------------------- */
 
 static int new_source(const tps_rtc_request *request, source **out,
                       tps_error *err) {
@@ -392,14 +399,15 @@ static int new_source(const tps_rtc_request *request, source **out,
   return 0;
 }
 
-/* A module with nothing to launch and nothing to read is a slip. */
-static int check_contents(const source *s, tps_error *err) {
-  tps_strings plain = {0};
-  bool any;
-  bool good = tps_rtc_ptx_symbols(s->first->build.ptx, &plain, &any);
-  tps_strings_free(&plain);
-  if (!good) return no_memory(err);
-  if (any || s->templates) return 0;
+/* A module with nothing to launch and nothing to read is a slip, unless it has
+ * templates whose instances may yet be asked for. */
+static int check_contents(tps_module **module, bool templates,
+                          tps_error *err) {
+  const tps_image_desc *desc = &(*module)->desc;
+  if (templates || desc->kernel_count > 0 || desc->global_count > 0) return 0;
+  tps_module_close(*module);
+  tps_module_unref(*module);
+  *module = NULL;
   return tps_fail(err, TPS_INVALID_IMAGE,
                   "the source has neither a kernel (a __global__ function) "
                   "nor a __device__ or __constant__ variable");
@@ -414,16 +422,17 @@ int tps_rtc_compile(tps_context *context, tps_device *device,
   int code = new_source(request, &s, err);
   if (code == 0) {
     code = make_image(s, device, &first, report, err);
-    if (code == 0) code = check_contents(s, err);
     if (code != 0) free_source(s);
   }
   if (code == 0) {
+    bool templates = s->templates;
     tps_image_source images = {.data = s,
                                .image = source_image,
                                .ptx = source_ptx,
                                .refine = source_refine,
                                .release = free_source};
     code = tps_module_new(context, device, &images, out, err);
+    if (code == 0) code = check_contents(out, templates, err);
   }
   if (report->log == NULL) report->log = strdup("");
   return code;

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Where in a Lua script a program's text stands: the script is read as Lua 5.4
- * reads it, token by token, and every string literal's value is compared with the
- * text. Values are never built: they are compared as they are decoded. */
+ * reads it, token by token, and every string literal's value is compared with
+ * the text. Values are never built: they are compared as they are decoded. */
 #include <string.h>
 
 #include "rtc/rtc.h"
@@ -35,7 +35,7 @@ static void skip_line_end(lexer *s) {
   s->line++;
 }
 
-/* ---- values ---------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 static void begin_value(lexer *s, const char *wanted, const char *end) {
   s->wanted = wanted;
@@ -51,20 +51,21 @@ static void put(lexer *s, char c) {
 /* The nearest start at or before the call wins, else the nearest after it. */
 static bool is_better(const lexer *s, int start) {
   if (s->best == 0) return true;
-  bool before = start <= s->call_line, best_before = s->best_start <= s->call_line;
+  bool before = start <= s->call_line;
+  bool best_before = s->best_start <= s->call_line;
   if (before != best_before) return before;
   return before ? start >= s->best_start : start < s->best_start;
 }
 
-/* A literal that began in line `start` and whose value's first character stands in
- * line `first` has ended. */
+/* A literal that began in line `start` and whose value's first character
+ * stands in line `first` has ended. */
 static void end_value(lexer *s, int start, int first) {
   if (!s->equal || s->wanted != s->wanted_end || !is_better(s, start)) return;
   s->best = first;
   s->best_start = start;
 }
 
-/* ---- short strings ----------------------------------------------------------- */
+/* ---- short strings ------------------------------------------------------- */
 
 static int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -161,7 +162,7 @@ static void read_short(lexer *s) {
   }
 }
 
-/* ---- long brackets ------------------------------------------------------------- */
+/* ---- long brackets ------------------------------------------------------- */
 
 /* The level of a long bracket at hand ("[==[": 2), or -1. */
 static int long_level(const lexer *s, char bracket) {

@@ -2,9 +2,10 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * NVRTC's log → diagnostics. A diagnostic is a head line "file(line): severity
- * #number: message", lines that go on with the message, and, mostly, the source
- * line (indented by two) with a line below that holds but a caret. Templates add
- * where they were instantiated; each such place becomes a note. */
+ * #number: message", lines that go on with the message, and, mostly, the
+ * source line (indented by two) with a line below that holds but a caret.
+ * Templates add where they were instantiated; each such place becomes a note.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static const char *find(line l, const char *what) {
   return memmem(l.text, l.size, what, strlen(what));
 }
 
-/* ---- head lines --------------------------------------------------------------- */
+/* ---- head lines ---------------------------------------------------------- */
 
 typedef struct head {
   line file;
@@ -111,7 +112,7 @@ static bool read_head(line l, head *out) {
   return false;
 }
 
-/* ---- diagnostics ---------------------------------------------------------------- */
+/* ---- diagnostics --------------------------------------------------------- */
 
 static tps_rtc_diagnostic *add(reader *r, uint8_t severity, line file,
                                int number, line message) {
@@ -169,7 +170,8 @@ static line trim(line l) {
   return l;
 }
 
-/* "… at line 7" or "… at line 7 of "a.h"": the number, and the file if named. */
+/* "… at line 7" or "… at line 7 of "a.h"": the number, and the file if named.
+ */
 static bool read_at_line(line l, line *message, int *number, line *file) {
   static const char word[] = " at line ";
   const char *at = NULL, *end = l.text + l.size;
@@ -200,9 +202,9 @@ static void read_more(reader *r, size_t index, line l) {
   int number;
   l = trim(l);
   if (l.size > 0 && read_at_line(l, &message, &number, &file)) {
-    char *name = copy(file.text, file.size); /* `add` may move d->file's owner */
-    if (name != NULL) add(r, TPS_RTC_NOTE, (line){name, strlen(name)}, number,
-                          message);
+    char *name = copy(file.text, file.size); /* `add` may move *d */
+    if (name != NULL)
+      add(r, TPS_RTC_NOTE, (line){name, strlen(name)}, number, message);
     free(name);
   } else if (l.size > 0 && find(l, "detected during:") == NULL)
     append(r, d, l);

@@ -33,7 +33,7 @@ static const char *const folders[] = {"lib64", "targets/" TARGET "/lib", "lib"};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tps_nvrtc *opened;
 
-/* ---- where ------------------------------------------------------------------ */
+/* ---- where --------------------------------------------------------------- */
 
 static bool add_once(tps_strings *list, const char *text) {
   return tps_strings_has(list, text) || tps_strings_add(list, text);
@@ -91,7 +91,7 @@ static void list_homes(tps_strings *homes) {
   add_usual(homes);
 }
 
-/* ---- opening ------------------------------------------------------------------ */
+/* ---- opening ------------------------------------------------------------- */
 
 typedef struct search {
   void *library;
@@ -176,7 +176,7 @@ static int fail_missing(const search *s, tps_error *err) {
   return TPS_COMPILER_MISSING;
 }
 
-/* ---- what is in it --------------------------------------------------------------- */
+/* ---- what is in it ------------------------------------------------------- */
 
 static bool bind_function(void *library, const char *name, void *slot) {
   void *function = dlsym(library, name);

@@ -64,13 +64,13 @@ static int device_arch(const tps_nvrtc *nvrtc, const tps_device *device,
   const tps_device_properties *p = &device->properties;
   int wanted = p->capability_major * 10 + p->capability_minor;
   int best = below(nvrtc, wanted);
+  int lowest = nvrtc->arch_count > 0 ? nvrtc->archs[0] : 0;
   bool real = best == wanted && device->kind != TPS_SIM;
   if (best == 0)
     return tps_fail(err, TPS_COMPILER,
                     "NVRTC %s compiles for capability %d.%d and up, the "
                     "device has %d.%d",
-                    nvrtc->version, nvrtc->arch_count ? nvrtc->archs[0] / 10 : 0,
-                    nvrtc->arch_count ? nvrtc->archs[0] % 10 : 0,
+                    nvrtc->version, lowest / 10, lowest % 10,
                     p->capability_major, p->capability_minor);
   snprintf(arch, 32, "%s%d", real ? "sm_" : "compute_", best);
   if (best == wanted || note == NULL) return 0;
@@ -91,7 +91,7 @@ int tps_rtc_choose_arch(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
   return device_arch(nvrtc, device, arch, note, err);
 }
 
-/* ---- the list ------------------------------------------------------------------ */
+/* ---- the list ------------------------------------------------------------ */
 
 /* Whether the caller's own options hold one that begins like `a` or `b`. */
 static bool given(const tps_rtc_request *r, const char *a, const char *b) {
@@ -131,6 +131,9 @@ bool tps_rtc_options(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   if (r->debug && !tps_strings_add(out, "-G")) return false;
   if (r->lineinfo && !r->debug && !given(r, "-lineinfo", "--generate-line-info")
       && !tps_strings_add(out, "-lineinfo"))
+    return false;
+  if (nvrtc->major >= 12 && !given(r, "--device-int128", "-device-int128") &&
+      !tps_strings_add(out, "--device-int128")) /* as nvcc has it */
     return false;
   if (r->std != NULL && !tps_strings_format(out, "--std=%s", r->std))
     return false;

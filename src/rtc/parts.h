@@ -38,7 +38,7 @@ void tps_strings_free(tps_strings *list);
 /* All items with `between` between them; NULL when out of memory. */
 char *tps_strings_join(const tps_strings *list, const char *between);
 
-/* ---- the library ----------------------------------------------------------- */
+/* ---- the library --------------------------------------------------------- */
 
 typedef struct tps_nvrtc_program tps_nvrtc_program;
 
@@ -83,17 +83,18 @@ enum { /* NVRTC's results that are told apart */
  * Thread-safe. NULL: COMPILER_MISSING. */
 const tps_nvrtc *tps_nvrtc_open(tps_error *err);
 
-/* ---- headers ------------------------------------------------------------------ */
+/* ---- headers ------------------------------------------------------------- */
 
 extern const tps_rtc_header tps_rtc_shims[];
 extern const size_t tps_rtc_shim_count;
 
-/* ---- the text ------------------------------------------------------------------ */
+/* ---- the text ------------------------------------------------------------ */
 
 /* Checks and, on success, gives an owned copy without byte-order mark. */
 int tps_rtc_check_source(const char *source, size_t size, char **out,
                          tps_error *err);
-/* Nothing that breaks out of its line: `what` is "name expression", "option". */
+/* Nothing that breaks out of its line: `what` is "name expression", "option".
+ */
 int tps_rtc_check_line(const char *what, const char *text, tps_error *err);
 
 /* Qualified names that the text declares: kernels with C linkage and device
@@ -101,20 +102,19 @@ int tps_rtc_check_line(const char *what, const char *text, tps_error *err);
  * and miss what does. *templates tells whether a kernel template is seen. */
 bool tps_rtc_scan(const char *source, tps_strings *names, bool *templates);
 
-/* ---- options -------------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------- */
 
-/* The value of -arch for `device`, or for the request's own `arch`, into `arch`.
- * *note (owned) is set when the device is newer than NVRTC. */
+/* The value of -arch for `device`, or for the request's own `arch`, into
+ * `arch`. *note (owned) is set when the device is newer than NVRTC. */
 int tps_rtc_choose_arch(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
                         const tps_device *device, char arch[32], char **note,
                         tps_error *err);
 bool tps_rtc_options(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
                      const char *arch, tps_strings *out);
 
-/* ---- one program ----------------------------------------------------------------- */
+/* ---- one program --------------------------------------------------------- */
 
-/* The name of the template that carries types out; a kernel or variable whose
- * symbol begins like this is ours. */
+/* How the symbols begin of the template that carries types out. */
 #define TPS_RTC_TYPE_PREFIX "_Z14__tpstream_sigI"
 
 typedef struct tps_rtc_build {
@@ -129,19 +129,18 @@ typedef struct tps_rtc_build {
   tps_strings types;
 } tps_rtc_build;
 
-/* Compiles `request` (whose source is checked) with these options, asking for the
- * types of `names` besides; a name that does not compile is dropped. 0 or
+/* Compiles `request` (whose source is checked) with these options, asking for
+ * the types of `names` besides; a name that does not compile is dropped. 0 or
  * NO_HOST_MEMORY, whatever NVRTC says. */
 int tps_rtc_run(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
                 const tps_strings *options, const tps_strings *names,
                 tps_rtc_build *out, tps_error *err);
 void tps_rtc_build_free(tps_rtc_build *build);
 
-/* Appends the symbols of kernels in the PTX that are not mangled. *any tells
- * whether there is any kernel or variable that is not ours. */
-bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain, bool *any);
+/* Appends the symbols of kernels in the PTX that are not mangled. */
+bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain);
 
-/* ---- the log -------------------------------------------------------------------- */
+/* ---- the log ------------------------------------------------------------- */
 
 /* Takes over `log`. False when out of memory. */
 bool tps_rtc_read_log(char *log, tps_rtc_report *report);

@@ -2,10 +2,10 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Run-time compilation: CUDA C++ text → an image source for a runtime module.
- * NVRTC is opened (dlopen) at the first compile and never before. The source is
- * compiled for the device in hand (CUBIN and PTX in one compile for a GPU, PTX for
- * compute_80 or compute_90 for the simulated device) and again for another
- * architecture when the module is first used there.
+ * NVRTC is opened (dlopen) at the first compile and never before. The source
+ * is compiled for the device in hand (CUBIN and PTX in one compile for a GPU,
+ * PTX for compute_80 or compute_90 for the simulated device) and again for
+ * another architecture when the module is first used there.
  *
  * Knows no Lua. Thread-safe: requests are independent.
  */
@@ -51,10 +51,12 @@ typedef enum tps_rtc_severity {
 
 typedef struct tps_rtc_diagnostic {
   uint8_t severity;
-  char *file;    /* as NVRTC names it; the program itself: TPS_RTC_PROGRAM */
+  char *file;    /* as NVRTC names it; the program itself: TPS_RTC_PROGRAM; a
+                    name expression of the request: "names" (text: all of it) */
   int line;      /* in that file, 0 if none */
-  int column;    /* of the caret, 1-based, 0 if none */
-  char *message;
+  int column;    /* of the caret in characters of `text`, a tab being one;
+                    1-based, 0 if none */
+  char *message; /* may have several lines */
   char *text;    /* the source line, or NULL */
 } tps_rtc_diagnostic;
 
@@ -69,20 +71,21 @@ typedef struct tps_rtc_report {
 } tps_rtc_report;
 void tps_rtc_report_free(tps_rtc_report *report);
 
-/* Checks the source (not empty, UTF-8, no NUL, no lines ended by CR alone; strips
- * a byte-order mark), names and options (no line ends), compiles, and makes the
- * module on `device`. *report is always filled (to be freed by the caller).
- * Errors: MISUSE for bad input, COMPILATION with diagnostics in the report,
- * COMPILER_MISSING (what is missing, where it was looked for, how to get it),
- * COMPILER (an invalid option lists all options passed), INVALID_IMAGE when there
- * is neither kernel nor variable. */
+/* Checks the source (not empty, UTF-8, no NUL, no lines ended by CR alone;
+ * strips a byte-order mark), names and options (no line ends), compiles, and
+ * makes the module on `device`. *report is always filled (to be freed by the
+ * caller). Errors: MISUSE for bad input, COMPILATION with diagnostics in the
+ * report, COMPILER_MISSING (what is missing, where it was looked for, how to
+ * get it), COMPILER (an invalid option lists all options passed),
+ * INVALID_IMAGE when there is neither kernel nor variable. */
 int tps_rtc_compile(tps_context *context, tps_device *device,
                     const tps_rtc_request *request, tps_module **out,
                     tps_rtc_report *report, tps_error *err);
 
-/* The line of `script` on which the first line of a string literal stands whose
- * value is `source` — by lexing the Lua text; the literal that begins nearest to
- * (at or before, else after) line `call_line` wins. 0 if there is none. */
+/* The line of `script` on which the first line of a string literal stands
+ * whose value is `source` — by lexing the Lua text; the literal that begins
+ * nearest to (at or before, else after) line `call_line` wins. 0 if there is
+ * none. */
 int tps_rtc_locate(const char *script, size_t script_size,
                    const char *source, size_t source_size, int call_line);
 

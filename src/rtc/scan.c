@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Names worth asking types of. A mangled name tells its parameters' types; that
- * of an extern "C" kernel or of a variable does not, so they are asked for in the
- * same compile, by name, which therefore has to be known before. This reads the
- * text token by token, follows namespaces and extern "C" blocks, and skips
- * bodies. It knows no macros; whoever uses the names must bear with wrong ones. */
+ * Names worth asking types of. A mangled name tells its parameters' types;
+ * that of an extern "C" kernel or of a variable does not, so they are asked
+ * for in the same compile, by name, which therefore has to be known before.
+ * This reads the text token by token, follows namespaces and extern "C"
+ * blocks, and skips bodies. It knows no macros; whoever uses the names must
+ * bear with wrong ones. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ typedef struct scanner {
   int depth;
 } scanner;
 
-/* ---- tokens --------------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------- */
 
 static bool is_word(char c) {
   return isalnum((unsigned char)c) || c == '_' || c == '$' || (c & 0x80);
@@ -127,7 +128,7 @@ static void skip_balanced(scanner *s) {
   } while (depth > 0);
 }
 
-/* ---- scopes ----------------------------------------------------------------------- */
+/* ---- scopes -------------------------------------------------------------- */
 
 /* `text` is what the scope adds to names, "" for none. */
 static void open_scope(scanner *s, const char *text, size_t size, bool c) {
@@ -166,7 +167,7 @@ static void read_namespace(scanner *s) {
   open_scope(s, first, size, s->c_linkage[s->depth]);
 }
 
-/* ---- declarations ------------------------------------------------------------------- */
+/* ---- declarations -------------------------------------------------------- */
 
 typedef struct declaration {
   bool is_template, c_linkage, kernel, variable;
@@ -180,7 +181,7 @@ static void note(scanner *s, token name) {
     s->failed = true;
 }
 
-/* __launch_bounds__(…), __align__(…), alignas(…), decltype(…): no declarators. */
+/* __launch_bounds__(…), __align__(…), alignas(…), …: no declarators. */
 static bool takes_arguments(token word) {
   static const char *const words[] = {"alignas", "decltype", "explicit",
                                       "noexcept", "sizeof"};
@@ -224,7 +225,8 @@ static void read_word(scanner *s, declaration *d) {
   if (takes_arguments(word) && is(s, "(")) skip_balanced(s);
 }
 
-/* At the parenthesis of a function's parameters: to the end of the declaration. */
+/* At the parenthesis of a function's parameters: to the end of the
+ * declaration. */
 static void finish_function(scanner *s, const declaration *d) {
   if (d->kernel && d->is_template) s->templates = true;
   if (d->kernel && !d->is_template && d->c_linkage) note(s, d->name);

@@ -2,31 +2,28 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * NVRTC has no C library's headers, although it knows printf, assert, size_t,
- * memcpy and the mathematical functions without any. These few, passed along with
- * every program, let sources written for nvcc compile: the names that C promises
- * as far as device code can use them. A header of the caller's own of the same
- * name comes first. Macros are guarded, since the toolkit's headers define some
- * of them, too. */
+ * memcpy and the mathematical functions without any. These few, passed along
+ * with every program, let sources written for nvcc compile: the names that C
+ * promises as far as device code can use them. A header of the caller's own of
+ * the same name comes first. Macros are guarded, and types and limits spelled
+ * as in the toolkit's <cuda/std/…>, since a program may include both. */
 #include "rtc/parts.h"
 
-#define DEFINE(name, value) "#ifndef " name "\n#define " name " " value "\n#endif\n"
+#define DEFINE_OF(name, parameters, value)                                     \
+  "#ifndef " name "\n#define " name parameters " " value "\n#endif\n"
+#define DEFINE(name, value) DEFINE_OF(name, "", value)
 #define ONCE "#pragma once\n"
 #define USING(name) "using ::" name ";\n"
 
-static const char stdint_h[] = ONCE
+static const char stdint_h[] = ONCE "#include <limits.h>\n"
   "typedef signed char int8_t;\n"
   "typedef short int16_t;\n"
   "typedef int int32_t;\n"
+  "typedef long long int64_t;\n"
   "typedef unsigned char uint8_t;\n"
   "typedef unsigned short uint16_t;\n"
   "typedef unsigned int uint32_t;\n"
-  "#ifdef _MSC_VER\n"
-  "typedef long long int64_t;\n"
   "typedef unsigned long long uint64_t;\n"
-  "#else\n"
-  "typedef long int64_t;\n"
-  "typedef unsigned long uint64_t;\n"
-  "#endif\n"
   "typedef int8_t int_least8_t;\n"
   "typedef int16_t int_least16_t;\n"
   "typedef int32_t int_least32_t;\n"
@@ -36,29 +33,29 @@ static const char stdint_h[] = ONCE
   "typedef uint32_t uint_least32_t;\n"
   "typedef uint64_t uint_least64_t;\n"
   "typedef int8_t int_fast8_t;\n"
-  "typedef int64_t int_fast16_t;\n"
-  "typedef int64_t int_fast32_t;\n"
+  "typedef int16_t int_fast16_t;\n"
+  "typedef int32_t int_fast32_t;\n"
   "typedef int64_t int_fast64_t;\n"
   "typedef uint8_t uint_fast8_t;\n"
-  "typedef uint64_t uint_fast16_t;\n"
-  "typedef uint64_t uint_fast32_t;\n"
+  "typedef uint16_t uint_fast16_t;\n"
+  "typedef uint32_t uint_fast32_t;\n"
   "typedef uint64_t uint_fast64_t;\n"
   "typedef int64_t intptr_t;\n"
   "typedef uint64_t uintptr_t;\n"
   "typedef int64_t intmax_t;\n"
   "typedef uint64_t uintmax_t;\n"
-  DEFINE("INT8_MIN", "(-128)")
-  DEFINE("INT8_MAX", "127")
-  DEFINE("UINT8_MAX", "255")
-  DEFINE("INT16_MIN", "(-32767 - 1)")
-  DEFINE("INT16_MAX", "32767")
-  DEFINE("UINT16_MAX", "65535")
-  DEFINE("INT32_MIN", "(-2147483647 - 1)")
-  DEFINE("INT32_MAX", "2147483647")
-  DEFINE("UINT32_MAX", "4294967295U")
-  DEFINE("INT64_MIN", "(-9223372036854775807L - 1)")
-  DEFINE("INT64_MAX", "9223372036854775807L")
-  DEFINE("UINT64_MAX", "18446744073709551615UL")
+  DEFINE("INT8_MIN", "SCHAR_MIN")
+  DEFINE("INT8_MAX", "SCHAR_MAX")
+  DEFINE("UINT8_MAX", "UCHAR_MAX")
+  DEFINE("INT16_MIN", "SHRT_MIN")
+  DEFINE("INT16_MAX", "SHRT_MAX")
+  DEFINE("UINT16_MAX", "USHRT_MAX")
+  DEFINE("INT32_MIN", "INT_MIN")
+  DEFINE("INT32_MAX", "INT_MAX")
+  DEFINE("UINT32_MAX", "UINT_MAX")
+  DEFINE("INT64_MIN", "LLONG_MIN")
+  DEFINE("INT64_MAX", "LLONG_MAX")
+  DEFINE("UINT64_MAX", "ULLONG_MAX")
   DEFINE("INTPTR_MIN", "INT64_MIN")
   DEFINE("INTPTR_MAX", "INT64_MAX")
   DEFINE("UINTPTR_MAX", "UINT64_MAX")
@@ -68,22 +65,22 @@ static const char stdint_h[] = ONCE
   DEFINE("SIZE_MAX", "UINT64_MAX")
   DEFINE("PTRDIFF_MIN", "INT64_MIN")
   DEFINE("PTRDIFF_MAX", "INT64_MAX")
-  DEFINE("INT8_C(x)", "x")
-  DEFINE("INT16_C(x)", "x")
-  DEFINE("INT32_C(x)", "x")
-  DEFINE("INT64_C(x)", "x##L")
-  DEFINE("UINT8_C(x)", "x")
-  DEFINE("UINT16_C(x)", "x")
-  DEFINE("UINT32_C(x)", "x##U")
-  DEFINE("UINT64_C(x)", "x##UL")
-  DEFINE("INTMAX_C(x)", "x##L")
-  DEFINE("UINTMAX_C(x)", "x##UL");
+  DEFINE_OF("INT8_C", "(X)", "((::int_least8_t)(X))")
+  DEFINE_OF("INT16_C", "(X)", "((::int_least16_t)(X))")
+  DEFINE_OF("INT32_C", "(X)", "((::int_least32_t)(X))")
+  DEFINE_OF("INT64_C", "(X)", "((::int_least64_t)(X))")
+  DEFINE_OF("UINT8_C", "(X)", "((::uint_least8_t)(X))")
+  DEFINE_OF("UINT16_C", "(X)", "((::uint_least16_t)(X))")
+  DEFINE_OF("UINT32_C", "(X)", "((::uint_least32_t)(X))")
+  DEFINE_OF("UINT64_C", "(X)", "((::uint_least64_t)(X))")
+  DEFINE_OF("INTMAX_C", "(X)", "((::intmax_t)(X))")
+  DEFINE_OF("UINTMAX_C", "(X)", "((::uintmax_t)(X))");
 
 static const char stddef_h[] = ONCE
   DEFINE("NULL", "0")
-  "#ifndef offsetof\n"
-  "#define offsetof(type, member) __builtin_offsetof(type, member)\n"
-  "#endif\n"
+  DEFINE_OF("offsetof", "(type, member)",
+            "((size_t)&reinterpret_cast<const volatile char &>("
+            "((type *)0)->member))")
   "typedef decltype(nullptr) nullptr_t;\n"
   "typedef struct { long long __ll; double __d; } max_align_t;\n";
 
@@ -92,25 +89,20 @@ static const char limits_h[] = ONCE
   DEFINE("SCHAR_MIN", "(-128)")
   DEFINE("SCHAR_MAX", "127")
   DEFINE("UCHAR_MAX", "255")
-  "#ifdef __CHAR_UNSIGNED__\n"
-  DEFINE("CHAR_MIN", "0")
-  DEFINE("CHAR_MAX", "255")
-  "#else\n"
-  DEFINE("CHAR_MIN", "(-128)")
-  DEFINE("CHAR_MAX", "127")
-  "#endif\n"
-  DEFINE("SHRT_MIN", "(-32767 - 1)")
-  DEFINE("SHRT_MAX", "32767")
-  DEFINE("USHRT_MAX", "65535")
-  DEFINE("INT_MIN", "(-2147483647 - 1)")
-  DEFINE("INT_MAX", "2147483647")
-  DEFINE("UINT_MAX", "4294967295U")
-  DEFINE("LONG_MAX", "9223372036854775807L")
-  DEFINE("LONG_MIN", "(-LONG_MAX - 1L)")
-  DEFINE("ULONG_MAX", "18446744073709551615UL")
-  DEFINE("LLONG_MAX", "9223372036854775807LL")
-  DEFINE("LLONG_MIN", "(-LLONG_MAX - 1LL)")
-  DEFINE("ULLONG_MAX", "18446744073709551615ULL");
+  DEFINE("CHAR_MIN", "SCHAR_MIN")
+  DEFINE("CHAR_MAX", "SCHAR_MAX")
+  DEFINE("SHRT_MIN", "(-SHRT_MAX - 1)")
+  DEFINE("SHRT_MAX", "0x7fff")
+  DEFINE("USHRT_MAX", "0xffff")
+  DEFINE("INT_MIN", "(-INT_MAX - 1)")
+  DEFINE("INT_MAX", "0x7fffffff")
+  DEFINE("UINT_MAX", "0xffffffff")
+  DEFINE("LONG_MIN", "(-LONG_MAX - 1)")
+  DEFINE("LONG_MAX", "LLONG_MAX")
+  DEFINE("ULONG_MAX", "ULLONG_MAX")
+  DEFINE("LLONG_MIN", "(-LLONG_MAX - 1)")
+  DEFINE("LLONG_MAX", "0x7fffffffffffffffLL")
+  DEFINE("ULLONG_MAX", "0xffffffffffffffffUL");
 
 static const char float_h[] = ONCE
   DEFINE("FLT_RADIX", "2")

@@ -8,7 +8,8 @@
 
 #include "rtc/parts.h"
 
-/* Length of the UTF-8 character at p, or 0. No surrogates, no overlong forms. */
+/* Length of the UTF-8 character at p, or 0. No surrogates, no overlong forms.
+ */
 static size_t character(const unsigned char *p, size_t size) {
   static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
   size_t n = p[0] < 0x80   ? 1
@@ -58,7 +59,7 @@ static bool is_blank(const char *text) {
 int tps_rtc_check_source(const char *source, size_t size, char **out,
                          tps_error *err) {
   place at;
-  if (source == NULL) size = 0;
+  if (source == NULL) source = "", size = 0;
   size_t mark = size >= 3 && memcmp(source, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
   size -= mark;
   const unsigned char *bytes = (const unsigned char *)source + mark;
