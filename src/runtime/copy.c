@@ -31,12 +31,6 @@ static int check_ranges(const job *j, tps_error *err) {
                   (unsigned long long)j->to_first);
 }
 
-/* True when copies on the stream's device reach the memory directly. */
-static bool near(const tps_memory *memory, const tps_stream *stream) {
-  return memory->kind == TPS_MEMORY_PINNED ||
-         memory->device == stream->device;
-}
-
 static int queue(const job *j, tps_error *err) {
   tps_stream *stream = j->stream;
   tps_device *device = stream->device;
@@ -54,7 +48,7 @@ static int queue(const job *j, tps_error *err) {
   TPS_TRY(out, tps_op_touch(op, j->to, j->to_first, j->bytes,
                             TPS_ACCESS_WRITE, err));
   tps_op_announce(op);
-  if (near(j->to, stream) && near(j->from, stream))
+  if (tps_memory_near(j->to, device) && tps_memory_near(j->from, device))
     code = device->face->copy(device, to, from, j->bytes, stream->handle, op,
                               err);
   else
@@ -144,8 +138,7 @@ static int check_fill(const tps_stream *stream, const tps_memory *memory,
     bytes = UINT64_MAX;
   code = tps_memory_check(memory, first, bytes, err);
   if (code != 0) return code;
-  if (memory->device->kind == stream->device->kind && near(memory, stream))
-    return 0;
+  if (tps_memory_near(memory, stream->device)) return 0;
   return tps_fail(err, TPS_MISUSE,
                   "memory of %s can't be filled on a stream of %s",
                   tps_device_label(memory->device, a, sizeof a),

@@ -48,13 +48,12 @@ static int refuse(const tps_prepared *prepared, const tps_stream *stream,
   return 0;
 }
 
-/* Memory of another device: page-locked memory of its kind serves, device memory
- * where the one may reach into the other. */
+/* Memory of another device: fine where this one reaches it. */
 static int check_foreign(const tps_kernel *kernel, const tps_memory *memory,
                          tps_device *device, tps_error *err) {
   char a[32], b[32];
   bool kin = memory->device->kind == device->kind;
-  if (kin && memory->kind == TPS_MEMORY_PINNED) return 0;
+  if (tps_memory_near(memory, device)) return 0;
   if (kin && device->face->can_access_peer(device, memory->device)) return 0;
   return tps_fail(err, TPS_MISUSE,
                   "kernel '%s' on %s can't use memory of %s%s", kernel->name,

@@ -260,6 +260,15 @@ void tps_memory_discard(tps_memory *memory);
 int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
                      tps_error *err);
 
+/* True when work of the device reaches the memory as it is: its own, and on GPUs
+ * all page-locked memory. (Each simulated device has a space of its own.) */
+static inline bool tps_memory_near(const tps_memory *memory,
+                                   const tps_device *device) {
+  return memory->device == device || (memory->kind == TPS_MEMORY_PINNED &&
+                                      memory->device->kind == TPS_CUDA &&
+                                      device->kind == TPS_CUDA);
+}
+
 /* Finds or makes the mark of the stream, ordering a first use after the
  * allocation; `marks[last]` is then that of the stream. */
 int tps_uses_find(tps_memory *memory, tps_stream *stream, tps_error *err);

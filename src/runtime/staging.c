@@ -152,12 +152,24 @@ static int make_room(struct tps_staging *s, uint64_t want, uint64_t *got,
 
 /* ---- copies ------------------------------------------------------------------------ */
 
-/* Queues a copy between the memory and staging; the use is noted. */
+/* Between the memory and staging, which is of the stream's device. */
+static int copy(tps_stream *stream, const tps_memory *memory, uint64_t first,
+                uint64_t bytes, uint64_t staged, bool in, tps_op *op,
+                tps_error *err) {
+  tps_device *device = stream->device, *other = memory->device;
+  uint64_t address = memory->address + first;
+  uint64_t to = in ? address : staged, from = in ? staged : address;
+  if (tps_memory_near(memory, device))
+    return device->face->copy(device, to, from, bytes, stream->handle, op, err);
+  return device->face->copy_peer(device, to, in ? other : device, from,
+                                 in ? device : other, bytes, stream->handle,
+                                 op, err);
+}
+
+/* Queues it; *seq is then its number. */
 static int queue_copy(tps_stream *stream, tps_memory *memory, uint64_t first,
                       uint64_t bytes, uint64_t staged, bool in, uint64_t *seq,
                       tps_error *err) {
-  tps_device *device = stream->device;
-  uint64_t address = memory->address + first;
   int code = tps_uses_ready(memory, stream, err);
   if (code != 0) return code;
   tps_op *op = tps_op_begin(stream, TPS_OP_COPY, err);
@@ -168,12 +180,10 @@ static int queue_copy(tps_stream *stream, tps_memory *memory, uint64_t first,
                       in ? TPS_ACCESS_WRITE : TPS_ACCESS_READ, err);
   if (code != 0) return code;
   tps_op_announce(op);
-  code = device->face->copy(device, in ? address : staged,
-                            in ? staged : address, bytes, stream->handle, op,
-                            err);
+  code = copy(stream, memory, first, bytes, staged, in, op, err);
   if (code == 0) return 0;
   tps_op_broke(op);
-  return tps_failed(device, stream->parts->local, code, err);
+  return tps_failed(stream->device, stream->parts->local, code, err);
 }
 
 static int write_piece(struct tps_staging *s, tps_stream *stream,
