@@ -9,13 +9,45 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- plain values -------------------------------------------------------- */
+
+void tps_check_any(lua_State *L, int index) {
+  if (lua_isnone(L, index)) tps_argument_error(L, index, "value expected");
+}
+
+lua_Integer tps_check_integer(lua_State *L, int index) {
+  int whole;
+  lua_Integer value = lua_tointegerx(L, index, &whole);
+  if (whole) return value;
+  if (lua_isnumber(L, index))
+    tps_argument_error(L, index, "number has no integer representation");
+  return tps_type_error(L, index, "number");
+}
+
+lua_Integer tps_opt_integer(lua_State *L, int index, lua_Integer otherwise) {
+  return lua_isnoneornil(L, index) ? otherwise : tps_check_integer(L, index);
+}
+
+const char *tps_check_string(lua_State *L, int index) {
+  const char *text = lua_tostring(L, index);
+  if (text == NULL) tps_type_error(L, index, "string");
+  return text;
+}
+
+static lua_Number check_number(lua_State *L, int index) {
+  int fine;
+  lua_Number value = lua_tonumberx(L, index, &fine);
+  if (!fine) tps_type_error(L, index, "number");
+  return value;
+}
+
 uint64_t tps_check_timeout(lua_State *L, int index) {
   if (lua_isnoneornil(L, index)) return TPS_FOREVER;
-  lua_Number ms = luaL_checknumber(L, index);
-  if (isnan(ms)) luaL_argerror(L, index, "the timeout is nan");
+  lua_Number ms = check_number(L, index);
+  if (isnan(ms)) tps_argument_error(L, index, "the timeout is nan");
   if (ms < 0) {
     lua_pushfstring(L, "the timeout must not be negative, got %f", ms);
-    luaL_argerror(L, index, lua_tostring(L, -1));
+    tps_argument_error(L, index, lua_tostring(L, -1));
   }
   /* 2^63 ns are 292 years. */
   return ms * 1e6 >= 9.2e18 ? TPS_FOREVER : (uint64_t)(ms * 1e6);
@@ -44,12 +76,12 @@ static void unknown_option(lua_State *L, int index, const char *const *names) {
   }
   luaL_addstring(&b, ")");
   luaL_pushresult(&b);
-  luaL_argerror(L, index, lua_tostring(L, -1));
+  tps_argument_error(L, index, lua_tostring(L, -1));
 }
 
 void tps_check_options(lua_State *L, int index, const char *const *names) {
   if (lua_isnoneornil(L, index)) return;
-  luaL_checktype(L, index, LUA_TTABLE);
+  tps_check_type(L, index, LUA_TTABLE);
   lua_pushnil(L);
   while (lua_next(L, index)) {
     lua_pop(L, 1); /* key */
@@ -74,7 +106,7 @@ int tps_option_error(lua_State *L, int index, const char *name,
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   lua_pushfstring(L, "field '%s': %s", name, text);
-  return luaL_argerror(L, index, lua_tostring(L, -1));
+  return tps_argument_error(L, index, lua_tostring(L, -1));
 }
 
 bool tps_option_boolean(lua_State *L, int index, const char *name,
@@ -117,15 +149,15 @@ void tps_check_span(lua_State *L, int64_t first, int64_t count, int64_t size) {
 
 void tps_check_range(lua_State *L, int index, int64_t size, int64_t *offset,
                      int64_t *count) {
-  lua_Integer first = luaL_optinteger(L, index, 1);
+  lua_Integer first = tps_opt_integer(L, index, 1);
   /* From beyond the end on: what is asked for is that one element. */
   bool beyond = first < 1 || first - 1 > size;
   lua_Integer n =
-      luaL_optinteger(L, index + 1, beyond ? 1 : size - (first - 1));
+      tps_opt_integer(L, index + 1, beyond ? 1 : size - (first - 1));
   if (n < 0) {
     lua_pushfstring(L, "the count must not be negative, got %I",
                     (LUAI_UACINT)n);
-    luaL_argerror(L, index + 1, lua_tostring(L, -1));
+    tps_argument_error(L, index + 1, lua_tostring(L, -1));
   }
   tps_check_span(L, first, n, size);
   *offset = first - 1;
@@ -133,7 +165,7 @@ void tps_check_range(lua_State *L, int index, int64_t size, int64_t *offset,
 }
 
 int tps_check_dtype(lua_State *L, int index) {
-  const char *name = luaL_checkstring(L, index);
+  const char *name = tps_check_string(L, index);
   int dtype = tps_dtype_find(name);
   if (dtype >= 0) return dtype;
   luaL_Buffer b;
@@ -147,5 +179,5 @@ int tps_check_dtype(lua_State *L, int index) {
   }
   luaL_addstring(&b, ")");
   luaL_pushresult(&b);
-  return luaL_argerror(L, index, lua_tostring(L, -1));
+  return tps_argument_error(L, index, lua_tostring(L, -1));
 }

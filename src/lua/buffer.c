@@ -54,16 +54,16 @@ static tps_stream *option_place(lua_State *L, int index) {
 }
 
 static int64_t check_count(lua_State *L, int index, int dtype) {
-  lua_Integer count = luaL_checkinteger(L, index);
+  lua_Integer count = tps_check_integer(L, index);
   if (count < 0) {
     lua_pushfstring(L, "the count must not be negative, got %I",
                     (LUAI_UACINT)count);
-    luaL_argerror(L, index, lua_tostring(L, -1));
+    tps_argument_error(L, index, lua_tostring(L, -1));
   }
   if (count > INT64_MAX / tps_dtype_sizes[dtype]) {
     lua_pushfstring(L, "%I elements of %s are more bytes than there can be",
                     (LUAI_UACINT)count, tps_dtype_names[dtype]);
-    luaL_argerror(L, index, lua_tostring(L, -1));
+    tps_argument_error(L, index, lua_tostring(L, -1));
   }
   return count;
 }
@@ -75,7 +75,7 @@ static int64_t string_count(lua_State *L, int index, int dtype) {
     lua_pushfstring(L, "%I bytes are no whole number of %s elements (%d bytes "
                        "each)", (LUAI_UACINT)bytes, tps_dtype_names[dtype],
                     (int)size);
-    luaL_argerror(L, index, lua_tostring(L, -1));
+    tps_argument_error(L, index, lua_tostring(L, -1));
   }
   return (int64_t)(bytes / size);
 }
@@ -88,10 +88,10 @@ static const void *source_bytes(lua_State *L, int index, int dtype,
     return lua_tostring(L, index);
   }
   if (lua_type(L, index) != LUA_TTABLE)
-    luaL_typeerror(L, index, "table, string or tpstream.Buffer");
+    tps_type_error(L, index, "table, string or tpstream.Buffer");
   *count = luaL_len(L, index);
   if (*count < 0 || *count > INT64_MAX / 8)
-    luaL_argerror(L, index, "the table's length is not sensible");
+    tps_argument_error(L, index, "the table's length is not sensible");
   return tps_push_elements(L, index, dtype, *count);
 }
 
@@ -104,7 +104,7 @@ static const void *initial_bytes(lua_State *L, int index, int dtype,
       return NULL;
     case LUA_TTABLE:
     case LUA_TSTRING: return source_bytes(L, index, dtype, count);
-    default: luaL_typeerror(L, index, "number, table or string"); return NULL;
+    default: tps_type_error(L, index, "number, table or string"); return NULL;
   }
 }
 
@@ -171,7 +171,7 @@ static int buffer_new(lua_State *L) {
 
 static int buffer_zeros(lua_State *L) {
   int dtype = tps_check_dtype(L, 1);
-  luaL_checktype(L, 2, LUA_TNUMBER);
+  tps_check_type(L, 2, LUA_TNUMBER);
   int64_t count = check_count(L, 2, dtype);
   tps_error err;
   lua_settop(L, 3);
@@ -271,7 +271,7 @@ static int write_buffer(lua_State *L, tps_lua_buffer *to, lua_Integer first) {
 
 static int buffer_write(lua_State *L) {
   tps_lua_buffer *to = self(L);
-  lua_Integer first = luaL_optinteger(L, 3, 1);
+  lua_Integer first = tps_opt_integer(L, 3, 1);
   int64_t count;
   tps_error err;
   if (tps_to(L, 2, TPS_TYPE_BUFFER) != NULL) return write_buffer(L, to, first);
@@ -350,10 +350,10 @@ static int buffer_fill(lua_State *L) {
   tps_lua_buffer *b = self(L);
   uint64_t pattern = 0;
   tps_error err;
-  luaL_checkany(L, 2);
+  tps_check_any(L, 2);
   tps_fit fit = tps_element_from(L, 2, b->dtype, &pattern);
   if (fit != TPS_FITS)
-    luaL_argerror(L, 2, tps_push_misfit(L, 2, b->dtype, fit));
+    tps_argument_error(L, 2, tps_push_misfit(L, 2, b->dtype, fit));
   if (b->count == 0) return 0;
   tps_stream *stream = stream_for(L, 1);
   tps_site_set(L, tps_lua_of(L));
@@ -366,7 +366,7 @@ static int buffer_fill(lua_State *L) {
 static int buffer_slice(lua_State *L) {
   tps_lua_buffer *b = self(L);
   int64_t offset, count;
-  luaL_checkinteger(L, 2);
+  tps_check_integer(L, 2);
   tps_check_range(L, 2, b->count, &offset, &count);
   tps_lua_buffer *slice = tps_push_buffer(L, b->dtype, count);
   slice->first = b->first + (uint64_t)offset * b->size;

@@ -382,7 +382,7 @@ static int compile(lua_State *L) {
 }
 
 int tps_module_compile(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TSTRING);
+  tps_check_type(L, 1, LUA_TSTRING);
   lua_settop(L, 2);
   return compile(L);
 }
@@ -427,8 +427,8 @@ static void push_file_options(lua_State *L, const char *path, int options) {
 
 int tps_module_compile_file(lua_State *L) {
   tps_error err;
-  luaL_checktype(L, 1, LUA_TSTRING);
-  const char *path = luaL_checkstring(L, 1);
+  tps_check_type(L, 1, LUA_TSTRING);
+  const char *path = tps_check_string(L, 1);
   lua_settop(L, 2);
   tps_check_options(L, 2, option_names);
   push_file_options(L, path, 2); /* path options copy */

@@ -46,7 +46,7 @@ tps_device *tps_check_device(lua_State *L, int index) {
   switch (lua_type(L, index)) {
     case LUA_TNONE:
     case LUA_TNIL: return tps_current_device(L);
-    case LUA_TNUMBER: return by_ordinal(L, luaL_checkinteger(L, index));
+    case LUA_TNUMBER: return by_ordinal(L, tps_check_integer(L, index));
     case LUA_TSTRING: return by_name(L, lua_tostring(L, index));
     default:
       return ((tps_lua_device *)tps_check(L, index, TPS_TYPE_DEVICE))->device;

@@ -127,7 +127,7 @@ static void misfit_element(lua_State *L, int argument, lua_Integer i, int dtype,
                            tps_fit fit) {
   const char *why = tps_push_misfit(L, -1, dtype, fit);
   lua_pushfstring(L, "element %I: %s", (LUAI_UACINT)i, why);
-  luaL_argerror(L, argument, lua_tostring(L, -1));
+  tps_argument_error(L, argument, lua_tostring(L, -1));
 }
 
 void *tps_push_elements(lua_State *L, int index, int dtype, int64_t count) {
@@ -201,10 +201,10 @@ void tps_elements_table(lua_State *L, int dtype, const void *from,
 
 /* A number rounded to a half type: for parameters whose type isn't known. */
 static int push_half(lua_State *L, int dtype) {
-  luaL_checkany(L, 1);
+  tps_check_any(L, 1);
   uint16_t bits = 0;
   tps_fit fit = tps_element_from(L, 1, dtype, &bits);
-  if (fit != TPS_FITS) luaL_argerror(L, 1, tps_push_misfit(L, 1, dtype, fit));
+  if (fit != TPS_FITS) tps_argument_error(L, 1, tps_push_misfit(L, 1, dtype, fit));
   tps_lua_half *half = (tps_lua_half *)tps_new(L, TPS_TYPE_HALF,
                                                sizeof(tps_lua_half), 0);
   half->bits = bits;

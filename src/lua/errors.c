@@ -76,6 +76,50 @@ int tps_misuse(lua_State *L, const char *format, ...) {
   return lua_error(L);
 }
 
+/* Pushes the name under which the library knows the running function, for calls
+ * through pcall; Lua's own way finds no methods. */
+static const char *push_function_name(lua_State *L, lua_Debug *ar) {
+  lua_getinfo(L, "f", ar);
+  int function = lua_gettop(L);
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_METHODS);
+  lua_pushnil(L);
+  while (lua_next(L, function + 1)) { /* function tables methods true */
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    while (lua_next(L, function + 2)) { /* ... methods name value */
+      if (lua_rawequal(L, -1, function)) {
+        lua_pop(L, 1);
+        return lua_tostring(L, -1);
+      }
+      lua_pop(L, 1);
+    }
+  }
+  return lua_pushliteral(L, "?");
+}
+
+int tps_argument_error(lua_State *L, int argument, const char *why) {
+  lua_Debug ar;
+  luaL_checkstack(L, 8, NULL);
+  if (!lua_getstack(L, 0, &ar))
+    return tps_misuse(L, "bad argument #%d (%s)", argument, why);
+  lua_getinfo(L, "n", &ar);
+  if (strcmp(ar.namewhat, "method") == 0 && --argument == 0)
+    return tps_misuse(L, "calling '%s' on bad self (%s)", ar.name, why);
+  const char *name = ar.name != NULL ? ar.name : push_function_name(L, &ar);
+  return tps_misuse(L, "bad argument #%d to '%s' (%s)", argument, name, why);
+}
+
+int tps_type_error(lua_State *L, int argument, const char *expected) {
+  const char *got = tps_type_name(L, argument);
+  return tps_argument_error(
+      L, argument, lua_pushfstring(L, "%s expected, got %s", expected, got));
+}
+
+void tps_check_type(lua_State *L, int argument, int type) {
+  if (lua_type(L, argument) != type)
+    tps_type_error(L, argument, lua_typename(L, type));
+}
+
 int tps_interrupted(void *data) {
   tps_lua *lua = (tps_lua *)data;
   if (lua->interrupt != NULL && lua->interrupt()) return 1;
@@ -177,7 +221,7 @@ static const char *push_origin(lua_State *L, const char *message,
  *   kernel '…', launched at …
  *   hint */
 static int error_tostring(lua_State *L) {
-  luaL_checktype(L, 1, LUA_TTABLE);
+  tps_check_type(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
   const char *position = field(L, "position");
   const char *message = field(L, "message");
@@ -202,6 +246,7 @@ void tps_error_open(lua_State *L) {
 
 const char *tps_type_name(lua_State *L, int index) {
   index = lua_absindex(L, index);
+  if (lua_isnone(L, index)) return "no value";
   if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING)
     return lua_tostring(L, -1);
   if (lua_type(L, index) == LUA_TLIGHTUSERDATA) return "light userdata";

@@ -29,7 +29,7 @@ void tps_check_recorded(lua_State *L, const tps_event *event) {
 }
 
 static void check_flag(lua_State *L, int index) {
-  if (!lua_isnoneornil(L, index)) luaL_checktype(L, index, LUA_TBOOLEAN);
+  if (!lua_isnoneornil(L, index)) tps_check_type(L, index, LUA_TBOOLEAN);
 }
 
 /* tp.Event([enable_timing [, blocking [, interprocess]]]) or one table. */
@@ -150,7 +150,7 @@ static int event_tostring(lua_State *L) {
 
 static int event_strict(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
-  luaL_checktype(L, 1, LUA_TBOOLEAN);
+  tps_check_type(L, 1, LUA_TBOOLEAN);
   lua_pushboolean(L, lua->strict);
   lua->strict = lua_toboolean(L, 1);
   return 1;

@@ -120,14 +120,15 @@ static int kernel_params(lua_State *L) {
 }
 
 static lua_Integer check_threads(lua_State *L) {
-  lua_Integer threads = luaL_checkinteger(L, 2);
-  luaL_argcheck(L, threads >= 1, 2, "a block has at least one thread");
+  lua_Integer threads = tps_check_integer(L, 2);
+  if (threads < 1) tps_argument_error(L, 2, "a block has at least one thread");
   return threads;
 }
 
 static lua_Integer check_shared(lua_State *L) {
-  lua_Integer shared = luaL_optinteger(L, 3, 0);
-  luaL_argcheck(L, shared >= 0, 3, "shared memory must not be negative");
+  lua_Integer shared = tps_opt_integer(L, 3, 0);
+  if (shared < 0)
+    tps_argument_error(L, 3, "shared memory must not be negative");
   return shared;
 }
 

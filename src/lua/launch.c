@@ -61,7 +61,7 @@ static void check_shape(lua_State *L, int index, tps_shape *shape) {
   static const char *const names[] = {"grid",   "block",       "shared",
                                       "stream", "cooperative", "cluster",
                                       NULL};
-  luaL_checktype(L, index, LUA_TTABLE);
+  tps_check_type(L, index, LUA_TTABLE);
   tps_check_options(L, index, names);
   memset(shape, 0, sizeof *shape);
   if (!dimensions(L, index, "grid", shape->grid))
@@ -186,13 +186,13 @@ static int64_t best_threads(lua_State *L, tps_lua_kernel *k,
  * occupancy. */
 int tps_kernel_forall(lua_State *L) {
   tps_lua_kernel *k = tps_check_kernel(L, 1);
-  lua_Integer n = luaL_checkinteger(L, 2);
+  lua_Integer n = tps_check_integer(L, 2);
   tps_shape shape = {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0, false};
   tps_prepared prepared;
   if (n < 0) {
     lua_pushfstring(L, "the count must not be negative, got %I",
                     (LUAI_UACINT)n);
-    return luaL_argerror(L, 2, lua_tostring(L, -1));
+    return tps_argument_error(L, 2, lua_tostring(L, -1));
   }
   tps_stream *stream = tps_current_stream(L, NULL);
   k = tps_check_kernel(L, 1);

@@ -67,10 +67,10 @@ static int module_load(lua_State *L) {
   tps_error err;
   size_t size;
   tps_lua *lua = tps_open(L);
-  luaL_checktype(L, 1, LUA_TSTRING);
+  tps_check_type(L, 1, LUA_TSTRING);
   lua_settop(L, 1);
   const char *bytes = lua_tolstring(L, 1, &size);
-  if (size == 0) return luaL_argerror(L, 1, "empty: neither image nor path");
+  if (size == 0) return tps_argument_error(L, 1, "empty: neither image nor path");
   if (!is_image(bytes, size)) {
     if (!tps_push_file(L, bytes, &err)) return tps_raise(L, &err);
     lua_replace(L, 1);
@@ -121,9 +121,10 @@ static int module_kernel(lua_State *L) {
   tps_module *module = self(L);
   tps_error err, other;
   size_t size;
-  const char *name = luaL_checklstring(L, 2, &size);
-  if (size == 0) return luaL_argerror(L, 2, "the name is empty");
-  if (strlen(name) != size) return luaL_argerror(L, 2, "the name has a NUL");
+  tps_check_string(L, 2);
+  const char *name = lua_tolstring(L, 2, &size);
+  if (size == 0) return tps_argument_error(L, 2, "the name is empty");
+  if (strlen(name) != size) return tps_argument_error(L, 2, "the name has a NUL");
   lua_settop(L, 2);
   int code = tps_push_kernel(L, module, name, &err);
   if (code == TPS_NOT_FOUND && is_instance(name)) {
@@ -157,7 +158,7 @@ static int module_kernels(lua_State *L) {
 
 static int module_global(lua_State *L) {
   tps_module *module = self(L);
-  const char *name = luaL_checkstring(L, 2);
+  const char *name = tps_check_string(L, 2);
   const tps_global_desc *desc;
   tps_memory *memory;
   tps_error err;

@@ -423,7 +423,7 @@ tps_lua_stream *tps_current_stream_box(lua_State *L, tps_device *device) {
 static void check_callable(lua_State *L, int index) {
   if (lua_isfunction(L, index)) return;
   if (luaL_getmetafield(L, index, "__call") == LUA_TNIL)
-    luaL_typeerror(L, index, "function");
+    tps_type_error(L, index, "function");
   lua_pop(L, 1);
 }
 
@@ -452,14 +452,14 @@ static tps_lua_stream *opt_stream_box(lua_State *L, int index) {
 
 static int scope_with_stream(lua_State *L) {
   tps_open(L);
-  luaL_checkany(L, 1);
+  tps_check_any(L, 1);
   tps_lua_stream *box = opt_stream_box(L, 1);
   check_callable(L, 2);
   return call_with(L, box == NULL ? NULL : box->stream->device, box);
 }
 
 static int scope_with_device(lua_State *L) {
-  luaL_checkany(L, 1);
+  tps_check_any(L, 1);
   tps_device *device = tps_check_device(L, 1);
   check_callable(L, 2);
   return call_with(L, device, NULL);
@@ -467,7 +467,7 @@ static int scope_with_device(lua_State *L) {
 
 static int scope_scope(lua_State *L) {
   tps_open(L);
-  luaL_checkany(L, 1);
+  tps_check_any(L, 1);
   tps_lua_stream *box = opt_stream_box(L, 1);
   lua_settop(L, 1);
   push_frame(L); /* Stream frame */
@@ -495,7 +495,7 @@ static tps_frame *need_frame(lua_State *L, tps_lua *lua) {
 
 static int scope_set_stream(lua_State *L) {
   tps_lua *lua = tps_open(L);
-  luaL_checkany(L, 1);
+  tps_check_any(L, 1);
   tps_lua_stream *box = opt_stream_box(L, 1);
   if (box == NULL) return 0;
   tps_frame *frame = need_frame(L, lua);
@@ -517,7 +517,7 @@ static int scope_set_stream(lua_State *L) {
 
 static int scope_set_device(lua_State *L) {
   tps_lua *lua = tps_open(L);
-  luaL_checkany(L, 1);
+  tps_check_any(L, 1);
   tps_device *device = tps_check_device(L, 1);
   need_frame(L, lua)->device = device;
   return 0;

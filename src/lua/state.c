@@ -24,6 +24,15 @@ const char *const tps_type_names[TPS_TYPE_COUNT] = {
     [TPS_TYPE_LAUNCH] = "tpstream.Launch",
 };
 
+/* table → the same, known to TPS_UV_METHODS of the state at `state` */
+static void remember(lua_State *L, int state) {
+  lua_getiuservalue(L, state, TPS_UV_METHODS);
+  lua_pushvalue(L, -2);
+  lua_pushboolean(L, 1);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
 void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
                    const luaL_Reg *methods) {
   int state = lua_gettop(L);
@@ -32,6 +41,7 @@ void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
   lua_newtable(L); /* metatable methods */
   lua_pushvalue(L, state);
   luaL_setfuncs(L, methods, 1);
+  remember(L, state);
   lua_pushvalue(L, -1);
   lua_setfield(L, -3, "__index"); /* replaced where meta has its own */
   lua_insert(L, -2);              /* methods metatable */
@@ -57,7 +67,7 @@ void *tps_new(lua_State *L, tps_type type, size_t size, int user_values) {
 
 void *tps_check(lua_State *L, int index, tps_type type) {
   void *box = tps_to(L, index, type);
-  if (box == NULL) luaL_typeerror(L, index, tps_type_names[type]);
+  if (box == NULL) tps_type_error(L, index, tps_type_names[type]);
   return box;
 }
 

@@ -43,7 +43,8 @@ enum {
   TPS_UV_HELD,        /* address of a box → Stream, while set_stream holds it */
   TPS_UV_BASES,       /* thread → base frame; ephemeron */
   TPS_UV_DIAGNOSTICS, /* the function of lua/tpstream/diagnostics.lua */
-  TPS_UV_COUNT = TPS_UV_DIAGNOSTICS
+  TPS_UV_METHODS,     /* the set of all tables of functions */
+  TPS_UV_COUNT = TPS_UV_METHODS
 };
 
 struct tps_frame;
@@ -143,6 +144,11 @@ bool tps_caller(lua_State *L, lua_Debug *ar, const char *what);
 static inline void tps_before_wait(tps_lua *lua) {
   lua->hook = lua_gethook(lua->main);
 }
+/* As luaL_argerror and its like, but these know methods that are called through
+ * pcall by their names, and give the nearest line of the script. */
+int tps_argument_error(lua_State *L, int argument, const char *why);
+int tps_type_error(lua_State *L, int argument, const char *expected);
+void tps_check_type(lua_State *L, int argument, int type);
 int tps_interrupted(void *data); /* for context->interrupted */
 /* "number" or the __name of a userdata, for messages. */
 const char *tps_type_name(lua_State *L, int index);
@@ -150,6 +156,11 @@ void tps_error_open(lua_State *L);
 
 /* ---- arguments.c --------------------------------------------------------- */
 
+/* As luaL_check… and luaL_opt…, with this library's errors. */
+void tps_check_any(lua_State *L, int index);
+lua_Integer tps_check_integer(lua_State *L, int index);
+lua_Integer tps_opt_integer(lua_State *L, int index, lua_Integer otherwise);
+const char *tps_check_string(lua_State *L, int index);
 /* Milliseconds → nanoseconds; none or nil: for ever. */
 uint64_t tps_check_timeout(lua_State *L, int index);
 /* Raises if the options table at `index` has a key that is not among names,

@@ -103,6 +103,8 @@ static int stream_new(lua_State *L) {
   lua_Integer priority;
   bool blocking = false;
   if (lua_istable(L, 1)) {
+    if (!lua_isnoneornil(L, 2))
+      tps_argument_error(L, 2, "nothing expected after an options table");
     tps_check_options(L, 1, names);
     device = tps_option_device(L, 1, "device");
     if (device == NULL) device = tps_current_device(L);
@@ -110,7 +112,7 @@ static int stream_new(lua_State *L) {
     blocking = tps_option_boolean(L, 1, "blocking", false);
   } else {
     device = tps_check_device(L, 1);
-    priority = luaL_optinteger(L, 2, 0);
+    priority = tps_opt_integer(L, 2, 0);
   }
   tps_lua_stream *box = push_stream(L);
   tps_error err;

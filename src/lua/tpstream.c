@@ -71,6 +71,7 @@ static tps_lua *push_state(lua_State *L) {
   set_table(L, TPS_UV_STREAMS, "v");
   set_table(L, TPS_UV_HELD, NULL);
   set_table(L, TPS_UV_BASES, "k");
+  set_table(L, TPS_UV_METHODS, NULL);
   make_bare_type(L, TPS_TYPE_GUARD, guard_gc);
   lua->meta[TPS_TYPE_GUARD] = lua_topointer(L, -1);
   lua_pop(L, 1);
@@ -133,6 +134,11 @@ static int open_library(lua_State *L) {
   lua_settop(L, 0);
   lua_createtable(L, 0, 40);   /* library */
   tps_lua *lua = push_state(L); /* library state */
+  lua_getiuservalue(L, 2, TPS_UV_METHODS);
+  lua_pushvalue(L, 1);
+  lua_pushboolean(L, 1);
+  lua_rawset(L, 3);
+  lua_settop(L, 2);
   open_types(L);
   open_context(L, lua);
   push_embedded(L, "diagnostics");
