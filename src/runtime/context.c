@@ -12,11 +12,15 @@
 
 /* ---- choice --------------------------------------------------------------- */
 
+/* A number alone needs the kind in use; else no GPU is looked for unasked. */
 static int choose(const char *choice, tps_device **out, tps_error *err) {
+  tps_device_kind kind = TPS_SIM;
   if (choice == NULL) choice = getenv("TPSTREAM_DEVICE");
-  bool cuda = tps_device_count(TPS_CUDA, NULL) > 0;
   if (choice == NULL || choice[0] == '\0') choice = "0";
-  return tps_device_parse(choice, cuda ? TPS_CUDA : TPS_SIM, out, err);
+  if (choice[0] >= '0' && choice[0] <= '9' &&
+      tps_device_count(TPS_CUDA, NULL) > 0)
+    kind = TPS_CUDA;
+  return tps_device_parse(choice, kind, out, err);
 }
 
 int tps_context_new(const char *choice, tps_context **out, tps_error *err) {

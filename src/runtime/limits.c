@@ -81,7 +81,8 @@ static int check_threads(const check *c) {
   int64_t threads = volume(block);
   int64_t registers = round_up(c->on->attributes.registers, REGISTER_UNIT) *
                       round_up(threads, c->p->warp_size);
-  if (c->p->registers_per_block > 0 && registers > c->p->registers_per_block)
+  bool counted = c->on->device->kind == TPS_CUDA; /* else an estimate only */
+  if (counted && registers > c->p->registers_per_block)
     return refuse(c, TPS_LAUNCH_OUT_OF_RESOURCES,
                   "%d registers a thread for %lld threads (this device has "
                   "%lld a block)",
@@ -137,20 +138,18 @@ static int check_shared(const check *c) {
   return 0;
 }
 
-int tps_limits_shared(tps_kernel *kernel, tps_kernel_on *on, int64_t shared,
-                      tps_error *err) {
+/* Always up to the most there is: a driver keeps one bound for a function, which
+ * another kernel object of the same function must not lower. */
+int tps_limits_shared(tps_kernel_on *on, int64_t shared, tps_error *err) {
   tps_device *device = on->device;
-  (void)kernel;
-  if (on->attributes.shared_bytes + shared <=
-          device->properties.shared_per_block ||
-      shared <= on->opted_shared)
-    return 0;
-  int code =
-      device->face->kernel_opt_in_shared(device, on->handle, shared, err);
+  const tps_device_properties *p = &device->properties;
+  int64_t fixed = on->attributes.shared_bytes;
+  if (fixed + shared <= p->shared_per_block || on->opted_in) return 0;
+  int64_t most = p->shared_per_block_optin - fixed;
+  int code = device->face->kernel_opt_in_shared(device, on->handle, most, err);
   if (code != 0) return tps_failed(device, NULL, code, err);
-  on->opted_shared = shared;
-  if (on->attributes.max_dynamic_shared < shared)
-    on->attributes.max_dynamic_shared = shared;
+  on->opted_in = true;
+  on->attributes.max_dynamic_shared = most;
   return 0;
 }
 
@@ -181,7 +180,7 @@ int tps_limits_check(tps_kernel *kernel, tps_kernel_on *on,
   if (code == 0) code = check_threads(&c);
   if (code == 0) code = check_cluster(&c);
   if (code == 0) code = check_shared(&c);
-  if (code == 0) code = tps_limits_shared(kernel, on, shape->shared, err);
+  if (code == 0) code = tps_limits_shared(on, shape->shared, err);
   if (code == 0) code = check_cooperative(&c, device);
   return code;
 }
@@ -207,7 +206,7 @@ int tps_kernel_occupancy(tps_kernel *kernel, tps_device *device,
   *blocks = 0;
   int code = tps_kernel_get(kernel, device, &on, err);
   if (code != 0 || !possible(kernel, on, threads, shared)) return code;
-  code = tps_limits_shared(kernel, on, shared, err);
+  code = tps_limits_shared(on, shared, err);
   if (code != 0) return code;
   code = device->face->kernel_occupancy(device, on->handle, (int)threads,
                                         shared, blocks, err);

@@ -315,8 +315,7 @@ void tps_module_retire(tps_local *local, tps_loaded *loaded);
 void tps_local_free(tps_local *local);
 
 static inline void tps_reclaim_glance(tps_local *local) {
-  if (local->pending != NULL || local->unfreed != NULL)
-    tps_reclaim_pending(local, 2);
+  if (local->pending != NULL) tps_reclaim_pending(local, 2);
 }
 
 /* ---- staging ------------------------------------------------------------------------------ */
@@ -339,7 +338,7 @@ typedef struct tps_kernel_on {
   tps_device *device;
   tps_device_kernel *handle;
   tps_kernel_attributes attributes;
-  int64_t opted_shared; /* dynamic bytes allowed so far beyond the usual */
+  bool opted_in;        /* to more shared memory than is usual */
   int64_t best_block;   /* 0: not asked for yet */
 } tps_kernel_on;
 
@@ -353,8 +352,7 @@ int tps_kernel_get(tps_kernel *kernel, tps_device *device,
 int tps_limits_check(tps_kernel *kernel, tps_kernel_on *on,
                      const tps_shape *shape, tps_error *err);
 /* Opt-in for static + dynamic bytes over what a block has without. */
-int tps_limits_shared(tps_kernel *kernel, tps_kernel_on *on, int64_t shared,
-                      tps_error *err);
+int tps_limits_shared(tps_kernel_on *on, int64_t shared, tps_error *err);
 
 /* What bytes are, by content: 0 and *kind, or INVALID_IMAGE. */
 int tps_image_tell(const void *bytes, size_t size, tps_image_kind *kind,

@@ -244,7 +244,7 @@ static void unlink_pending(tps_local *local, tps_pinned *previous,
   local->stats.pending_count--;
 }
 
-static void reclaim_blocks(tps_local *local, unsigned limit) {
+void tps_reclaim_pending(tps_local *local, unsigned limit) {
   tps_pinned *previous = NULL, *next;
   for (tps_pinned *b = local->pending; b != NULL && limit > 0; b = next) {
     next = b->next;
@@ -258,11 +258,6 @@ static void reclaim_blocks(tps_local *local, unsigned limit) {
     b->event = NULL;
     tps_pinned_give(b);
   }
-}
-
-void tps_reclaim_pending(tps_local *local, unsigned limit) {
-  reclaim_blocks(local, limit);
-  if (local->unfreed != NULL) retry_frees(local);
 }
 
 /* ---- modules ---------------------------------------------------------------------------------- */
@@ -399,8 +394,8 @@ static void adopt_orphans(tps_local *local) {
 /* ---- the whole of a context's part ------------------------------------------------------------------ */
 
 void tps_reclaim_local(tps_local *local) {
-  if (local->pending != NULL || local->unfreed != NULL)
-    tps_reclaim_pending(local, 64);
+  if (local->pending != NULL) tps_reclaim_pending(local, 64);
+  if (local->unfreed != NULL) retry_frees(local);
   if (local->closed.first != NULL) tps_stream_settle_some(local, 16);
   unload_dead(local);
   adopt_orphans(local);
@@ -449,6 +444,7 @@ void tps_local_free(tps_local *local) {
   tps_device *device = local->device;
   tps_staging_free(local);
   tps_reclaim_pending(local, UINT32_MAX);
+  retry_frees(local);
   unload_dead(local);
   adopt_orphans(local);
   bool idle = quiet(local);
