@@ -16,9 +16,9 @@ find_package(Threads REQUIRED)
 add_library(tps_flags INTERFACE)
 target_compile_definitions(tps_flags INTERFACE _GNU_SOURCE)
 target_compile_options(tps_flags INTERFACE
-  -ffp-contract=off -fno-math-errno -Wall -Wextra
+  -ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-format-truncation
   -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
-  -Werror=int-conversion -Werror=return-type -Werror=format
+  -Werror=int-conversion -Werror=return-type
   $<$<BOOL:${TPS_WERROR}>:-Werror>)
 target_include_directories(tps_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_link_libraries(tps_flags INTERFACE

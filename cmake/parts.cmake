@@ -18,8 +18,32 @@ function(tps_add_part name)
   endif()
 endfunction()
 
+# The files of handlers (those that define a VARIANT function) are built for each
+# level of x86-64, of which the engine picks one at run time; elsewhere, and under
+# sanitizers, once.
 macro(tps_add_sim)
-  tps_add_part(sim)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/sim/*.c)
+  set(handlers "")
+  foreach(file IN LISTS files)
+    file(STRINGS ${file} found REGEX "^void VARIANT\\(" LIMIT_COUNT 1)
+    if(found)
+      list(APPEND handlers ${file})
+    endif()
+  endforeach()
+  set_source_files_properties(${handlers} PROPERTIES COMPILE_OPTIONS -O3)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT TPS_SANITIZE)
+    list(REMOVE_ITEM files ${handlers})
+    tps_add_part(sim ${files})
+    target_compile_definitions(tps_sim PRIVATE TPS_SIM_VARIANTS)
+    foreach(level v2 v3 v4)
+      tps_add_part(sim_${level} ${handlers})
+      target_compile_options(tps_sim_${level} PRIVATE -march=x86-64-${level})
+      target_compile_definitions(tps_sim_${level}
+        PRIVATE TPS_SIM_VARIANT=${level})
+    endforeach()
+  else()
+    tps_add_part(sim ${files})
+  endif()
 endmacro()
 
 # The GPU, or what stands in for it where there is no toolkit.

@@ -85,7 +85,7 @@ static void print_device(const tps_device *device, bool in_use) {
 }
 
 bool host_print_devices(const host_options *options) {
-  char why[256];
+  char why[sizeof ((tps_error *)0)->message];
   tps_context *context = open_context(options);
   if (context == NULL) return false;
   for (int kind = TPS_CUDA; kind <= TPS_SIM; kind++) {

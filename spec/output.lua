@@ -1,0 +1,78 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- How busted reports to spec/runner.lua: one line for each test on stdout, and in
+-- the file that TPS_COUNTS names the counts, written at the very end. A run that
+-- dies or leaves early so leaves no counts behind.
+local busted = require "busted"
+
+return function()
+  local handler = require "busted.outputHandlers.base"()
+  local counts = { passed = 0, failed = 0, skipped = 0 }
+  local started
+
+  local function say(...)
+    io.stdout:write(...)
+    io.stdout:flush()
+  end
+
+  local function tell(message, trace)
+    if type(message) ~= "string" then message = tostring(message) end
+    local text = message .. "\n"
+    if trace and trace.traceback then
+      text = text .. tostring(trace.traceback) .. "\n"
+    end
+    say((text:gsub("([^\n]*)\n", "    %1\n")))
+  end
+
+  local function problem(element, _, message, trace)
+    if element.descriptor ~= "it" then
+      counts.failed = counts.failed + 1
+      say("not ok ", handler.getFullName(element), " (", element.descriptor,
+          ")\n")
+    end
+    tell(message, trace)
+    return nil, true
+  end
+
+  busted.subscribe({ "test", "start" }, function(element)
+    started = busted.monotime()
+    say("- ", handler.getFullName(element), "\n")
+    return nil, true
+  end)
+
+  busted.subscribe({ "test", "end" }, function(element, _, status)
+    local name = handler.getFullName(element)
+    local ms = (busted.monotime() - started) * 1000
+    if status == "success" then
+      counts.passed = counts.passed + 1
+      say(("ok %s (%.0f ms)\n"):format(name, ms))
+    elseif status == "pending" then
+      counts.skipped = counts.skipped + 1
+      say("skipped ", name, "\n")
+    else
+      counts.failed = counts.failed + 1
+      say("not ok ", name, "\n")
+    end
+    return nil, true
+  end)
+
+  busted.subscribe({ "failure" }, problem)
+  busted.subscribe({ "error" }, problem)
+  busted.subscribe({ "pending" }, function(_, _, message)
+    if message then tell(message) end
+    return nil, true
+  end)
+
+  busted.subscribe({ "exit" }, function()
+    local path = os.getenv "TPS_COUNTS"
+    if path then
+      local file <close> = assert(io.open(path, "w"))
+      file:write(("%d %d %d\n"):format(counts.passed, counts.failed,
+                                       counts.skipped))
+    end
+    return nil, true
+  end)
+
+  return handler
+end
