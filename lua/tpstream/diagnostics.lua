@@ -2,8 +2,8 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- What a failed compile shows: for each diagnostic the file and line, the line
--- itself and a caret below the place. Returns a function of the summary, the
--- compiler's whole log, and the diagnostics {severity, file, line, column,
+-- itself and a caret below the place. Returns a function of a summary and the
+-- compiler's whole log, both for want of diagnostics, and the diagnostics {severity, file, line, column,
 -- message, text}, which gives one text.
 
 -- Blanks as wide as the first n bytes of text; tabs stay.
@@ -21,11 +21,19 @@ local function append(lines, d)
   end
 end
 
-return function(summary, log, diagnostics)
-  local lines = { summary }
-  for _, d in ipairs(diagnostics) do append(lines, d) end
-  if #diagnostics == 0 and log ~= "" then
-    lines[#lines + 1] = (log:gsub("%s+$", ""))
+local function count_errors(diagnostics)
+  local n = 0
+  for _, d in ipairs(diagnostics) do
+    if d.severity == "error" then n = n + 1 end
   end
+  return ("compilation failed: %d error%s"):format(n, n == 1 and "" or "s")
+end
+
+return function(summary, log, diagnostics)
+  if #diagnostics == 0 then
+    return log == "" and summary or summary .. "\n" .. log:gsub("%s+$", "")
+  end
+  local lines = { count_errors(diagnostics) }
+  for _, d in ipairs(diagnostics) do append(lines, d) end
   return table.concat(lines, "\n")
 end

@@ -306,7 +306,7 @@ static void push_text(lua_State *L, const tps_rtc_request *r,
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   lua_call(L, 3, 1);
-  lua_replace(L, top + 1);
+  lua_copy(L, -1, top + 1);
   lua_settop(L, top + 1);
 }
 
