@@ -905,11 +905,11 @@ static void operands_refused(void **state) {
   body_fails("add.s32 5, %r1, %r2;",
              "line 6: operand 1 of 'add.s32' must be a register");
   body_fails("add.s32 %r1, %d1, %r2;", "line 6: operand 2 of 'add.s32': "
-             "register '%d1' is .b64, not of 32 bits");
+             "register '%d1' is .b64, not a 32-bit integer");
   body_fails("and.pred %p1, %p2, %r1;", "line 6: operand 3 of 'and.pred': "
              "register '%r1' is .b32, not .pred");
   body_fails("ld.global.u64 %r1, [%d1];", "line 6: operand 1 of "
-             "'ld.global.u64': register '%r1' is .b32, not of 64 bits");
+             "'ld.global.u64': register '%r1' is .b32, not a 64-bit integer");
   body_fails("ld.global.u32 %r1, %d1;", "line 6: operand 2 of "
              "'ld.global.u32' must be an address in brackets");
   body_fails("setp.eq.s32 %r1, %r1, 0;",
@@ -921,7 +921,7 @@ static void operands_refused(void **state) {
   body_fails("mov.b64 {%r1, %h1}, %d1;", "line 6: operand 1 of 'mov.b64': the "
              "elements have 48 bits, not 64");
   body_fails("mul.wide.s32 %r1, %r2, %r3;", "line 6: operand 1 of "
-             "'mul.wide.s32': register '%r1' is .b32, not of 64 bits");
+             "'mul.wide.s32': register '%r1' is .b32, not a 64-bit integer");
   body_fails("add %r1, %r2, %r3;", "line 6: 'add' lacks a type");
   body_fails("@%r1 ret;", "line 6: guard '%r1' is not a predicate register");
   body_fails("mov.u32 %r1, %r2", "line 7: expected ';' after 'mov.u32', "
@@ -931,6 +931,37 @@ static void operands_refused(void **state) {
   body_fails("mov.u32 %r1, [;", "line 6: expected an operand, found ';'");
   body_fails("atom.global.cas.b32 %r1, [%d1], %r2;",
              "line 6: 'atom.global.cas.b32' takes 4 operands (3 given)");
+}
+
+static void sorts_of_operands(void **state) {
+  (void)state;
+  tps_ptx_free(read_body(
+      "mov.b32 %r1, %f1; add.f32 %r1, %r2, %r3; and.b32 %f1, %f2, 0f3F800000;\n"
+      "mov.f32 %f1, 0d3FF0000000000000; st.global.b32 [%d1], %f1; "
+      "ld.global.b8 %f1, [%d1];\nshfl.sync.idx.b32 %f1, %f2, %f3, 31, -1; "
+      "mov.u16 %h1, %tid.x; mov.u32 %r1, %gridid; ret;"));
+  body_fails("add.s32 %r1, %f1, 1;", "line 6: operand 2 of 'add.s32': "
+             "register '%f1' is .f32, not a 32-bit integer");
+  body_fails("ld.global.f32 %g1, [%d1];", "line 6: operand 1 of "
+             "'ld.global.f32': register '%g1' is .f64, not a 32-bit float");
+  body_fails("mov.b64 %d1, %f1;", "line 6: operand 2 of 'mov.b64': register "
+             "'%f1' is .f32, not a 64-bit");
+  body_fails("mov.f32 %f1, 1;", "line 6: operand 2 of 'mov.f32' must be a "
+             "float");
+  body_fails("min.s32 %r1, %r2, 1.0;", "line 6: operand 3 of 'min.s32' must "
+             "be an integer");
+  body_fails("mov.b32 %r1, 1.0;", "line 6: operand 2 of 'mov.b32' must be of "
+             "the instruction's width");
+  body_fails("mov.u64 %d1, %tid.x;", "line 6: operand 2 of 'mov.u64' must be "
+             "of the instruction's width");
+  body_fails("add.s64 %d1, %d2, a;", "line 6: operand 3 of 'add.s64' must be "
+             "a register or a number");
+  body_fails("add.s32 %r1, %r2, -%r3;",
+             "line 6: operand 3 of 'add.s32' can't be negated");
+  body_fails("ld.global.u32 %r1, [%r2];", "line 6: operand 2 of "
+             "'ld.global.u32': register '%r2' is .b32, not a 64-bit address");
+  body_fails("ld.shared.u32 %r1, [%f2];", "line 6: operand 2 of "
+             "'ld.shared.u32': register '%f2' is .f32, not a 32-bit address");
 }
 
 /* --- instructions */
@@ -953,6 +984,10 @@ static void opcode_parts(void **state) {
   assert_int_equal(i.mods[0], TPS_PTX_M_NAN);
   assert_true(tps_ptx_split_opcode("cp.async.cg.shared.global", &i));
   assert_int_equal(i.space2, TPS_PTX_GLOBAL);
+  assert_true(tps_ptx_split_opcode(
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", &i));
+  assert_true(tps_ptx_has(&i, TPS_PTX_M_M64NK));
+  assert_false(tps_ptx_split_opcode("wgmma.mma_async.m64n7k16", &i));
   assert_false(tps_ptx_split_opcode("add.", &i));
   assert_false(tps_ptx_split_opcode("", &i));
   assert_false(tps_ptx_split_opcode("add.global.shared.local", &i));
@@ -1018,6 +1053,9 @@ static void many_forms(void **state) {
       "cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2; cvt.rzi.s64.f64 %d1, %g1;\n"
       "mbarrier.init.shared.b64 [%d1], 5; mbarrier.arrive.shared.b64 _, "
       "[%d1]; mbarrier.try_wait.parity.shared.b64 %p1, [%d1], %r1;\n"
+      "st.bulk.weak.shared::cta [%d1], 64, 0; prefetch.param.tensormap [%d1]; "
+      "tensormap.replace.tile.global_address.global.b1024.b64 [%d1], %d2; "
+      "cvt.rs.satfinite.e2m1x4.f32 %h1, {%f1, %f2, %f3, %f4}, %r1;\n"
       "mapa.shared::cluster.u32 %r1, %r2, 0; isspacep.shared %p1, %d1; "
       "nanosleep.u32 20; setmaxnreg.inc.sync.aligned.u32 240;\n"
       "createpolicy.fractional.L2::evict_last.b64 %d1, 1.0; "
@@ -1099,6 +1137,8 @@ static void calls_refused(void **state) {
        "line 6: parameter 's' needs a .param variable"},
       {"call (%r1), f, (%r2, t);",
        "line 6: argument 2 of 'f' has 4 bytes (its parameter has 8)"},
+      {"call (%r1), f, (%d, s);", "line 6: register '%d' is .b64, the "
+                                  "parameter of the call .b32"},
       {"call g;", "line 6: 'g' is not defined"},
       {"call k;", "line 6: call of kernel 'k'"},
       {"call %d;", "line 6: call through a register without targets or a "
@@ -1412,6 +1452,7 @@ int main(void) {
       T(special_registers), T(addresses), T(addresses_of_module_variables),
       T(vectors_and_packs), T(pairs_and_negation), T(brackets_flattened),
       T(video_selectors), T(wide_destinations), T(operands_refused),
+      T(sorts_of_operands),
       T(opcode_parts), T(words_in_order), T(every_opcode_of_the_census),
       T(unknown_instructions), T(many_forms), T(destinations),
       T(indirect_calls), T(recursion), T(calls_refused), T(source_lines),

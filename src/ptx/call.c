@@ -85,12 +85,42 @@ static uint8_t type_for(reader *r, const tps_ptx_operand *operand,
   tps_ptx_stop(r, r->now.line, "operand of a call has no known type");
 }
 
+/* A decimal or 0d number for a parameter of 32 bits is a float. */
+static void narrow(tps_ptx_operand *operand, uint8_t type) {
+  double wide;
+  uint32_t bits;
+  if (operand->kind != TPS_PTX_OPD_IMM || operand->type != TPS_PTX_F64 ||
+      tps_ptx_type_size(type) != 4)
+    return;
+  memcpy(&wide, &operand->value, sizeof wide);
+  float single = (float)wide;
+  memcpy(&bits, &single, sizeof bits);
+  operand->value = bits;
+  operand->type = TPS_PTX_F32;
+}
+
+/* Stores and loads would take a wider register, a call does not. */
+static void check_width(reader *r, const tps_ptx_operand *operand,
+                        uint8_t type, bool result) {
+  if (operand->kind != TPS_PTX_OPD_REG) return;
+  if (operand->type != TPS_PTX_PRED &&
+      tps_ptx_type_size(operand->type) == tps_ptx_type_size(type))
+    return;
+  tps_ptx_stop(r, r->now.line,
+               "register '%.100s' is .%s, the %s of the call .%s",
+               AT(r->registers, tps_ptx_register, operand->index)->name,
+               tps_ptx_type_name(operand->type),
+               result ? "result" : "parameter", tps_ptx_type_name(type));
+}
+
 /* A variable in place of a register or number; *operand becomes that. */
 static void through_variable(reader *r, tps_ptx_operand *operand,
                              const tps_ptx_var *formal, bool result) {
   uint8_t type = operand->kind == TPS_PTX_OPD_SINK && formal != NULL
                      ? formal->type
                      : type_for(r, operand, formal);
+  check_width(r, operand, type, result);
+  narrow(operand, type);
   tps_ptx_var var = {
       .name = "",
       .space = TPS_PTX_PARAM,

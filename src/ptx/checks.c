@@ -2,15 +2,17 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * What an opcode demands of its operands: how many, of which kind, how wide. As
- * lenient as the assembler: widths count, not signedness; loads, stores and
- * conversions take wider registers.
+ * lenient as the assembler: untyped bits go with everything, integers of either
+ * sign with each other but not with floats; loads, stores and conversions take
+ * wider registers. Where the assembler forbids what has a plain meaning (a
+ * special register in an add), this reader does not.
  *
  * A rule's pattern has two characters for each operand; those behind its end
  * may be anything. The second is the number of the type that tells the width,
  * or a dot:
  *   d source or destination register of exactly that width    D at least as wide
  *   s register of that width, number, special register, name  S at least as wide
- *   I 32-bit register    i 32-bit source    p predicate source
+ *   I 32-bit integer register    i the same as a source    p predicate source
  *   P predicate destination    o the same, or p|q
  *   q 32-bit register, or d|p    a address    * anything
  */
@@ -59,14 +61,14 @@ static const rule rules[TPS_PTX_OP_COUNT] = {
     ON(RED) = {2, 3, "a.*."}, ON(MULTIMEM) = FREE(2, 5),
     ON(PREFETCH) = {1, 1, "a."}, ON(PREFETCHU) = {1, 1, "a."},
     ON(DISCARD) = {2, 2, "a.*."}, ON(APPLYPRIORITY) = {2, 2, "a.*."},
-    ON(CREATEPOLICY) = FREE(2, 5),
+    ON(CREATEPOLICY) = FREE(1, 5),
     ON(ISSPACEP) = {2, 2, "P.*."}, ON(ISTYPEP) = {2, 2, "P.*."},
     ON(MAPA) = {3, 3, "d0*.i."}, ON(GETCTARANK) = {2, 2, "I.*."},
     ON(BAR) = FREE(1, 4), ON(BARRIER) = FREE(0, 4), ON(MEMBAR) = NONE,
     ON(FENCE) = FREE(0, 2), ON(GRIDDEPCONTROL) = NONE,
     ON(ACTIVEMASK) = {1, 1, "d0"}, ON(VOTE) = {2, 3, "d0p.i."},
     ON(MATCH) = {3, 3, "q.s0i."}, ON(REDUX) = {3, 3, "d0s0i."},
-    ON(SHFL) = {4, 5, "q.s0i.i.i."}, ON(ELECT) = {2, 2, "q.i."},
+    ON(SHFL) = {4, 5, "q.s0s0s0s0"}, ON(ELECT) = {2, 2, "q.i."},
     ON(MBARRIER) = FREE(1, 5), ON(CP) = FREE(0, 10),
     ON(LDMATRIX) = {2, 2, "*.a."}, ON(STMATRIX) = {2, 2, "a.*."},
     ON(MOVMATRIX) = {2, 2, "d0s0"}, ON(MMA) = FREE(4, 10),
@@ -126,63 +128,137 @@ static _Noreturn void bad(reader *r, const instruction *i, unsigned at,
                opcode(r, i, &text), wanted);
 }
 
-/* --- widths */
+/* --- widths and kinds */
 
 enum { PREDICATE_WIDTH = 100 }; /* unlike every other */
+
+typedef enum sort { BITS, INTEGER, FLOAT } sort;
+
+typedef struct want {
+  unsigned bytes;
+  sort sort;
+  bool wider; /* registers may be */
+} want;
 
 static unsigned width(uint8_t type) {
   return type == TPS_PTX_PRED ? PREDICATE_WIDTH : tps_ptx_type_size(type);
 }
 
-static void check_width(reader *r, const instruction *i, unsigned at,
-                        const operand *o, unsigned bytes, bool wider) {
+static sort sort_of(uint8_t type) {
+  if (type >= TPS_PTX_U8 && type <= TPS_PTX_S64) return INTEGER;
+  return tps_ptx_type_is_float(type) ? FLOAT : BITS;
+}
+
+static want want_type(uint8_t type) {
+  return (want){width(type), sort_of(type), false};
+}
+
+static bool fits(uint8_t type, want w) {
+  unsigned has = width(type);
+  sort sort = sort_of(type);
+  if (sort != BITS && w.sort != BITS && sort != w.sort) return false;
+  if (has == w.bytes) return true;
+  return w.wider && has > w.bytes && has != PREDICATE_WIDTH &&
+         w.bytes != PREDICATE_WIDTH && (sort != FLOAT || w.sort != FLOAT);
+}
+
+static void check_type(reader *r, const instruction *i, unsigned at,
+                       const operand *o, want w) {
+  static const char *const sorts[] = {"", " integer", " float"};
   opcode_text text;
-  unsigned has = width(o->type);
-  if (has == bytes || (wider && has > bytes && has != PREDICATE_WIDTH)) return;
+  if (fits(o->type, w)) return;
   const char *name = AT(r->registers, tps_ptx_register, o->index)->name;
   const char *type = tps_ptx_type_name(o->type);
-  if (bytes == PREDICATE_WIDTH)
+  if (w.bytes == PREDICATE_WIDTH)
     tps_ptx_stop(r, i->line,
                  "operand %u of '%s': register '%.100s' is .%s, not .pred",
                  at + 1, opcode(r, i, &text), name, type);
   tps_ptx_stop(r, i->line,
-               "operand %u of '%s': register '%.100s' is .%s, not of %u bits",
-               at + 1, opcode(r, i, &text), name, type, bytes * 8);
+               "operand %u of '%s': register '%.100s' is .%s, not %s %u-bit%s",
+               at + 1, opcode(r, i, &text), name, type,
+               w.bytes == 1 ? "an" : "a", w.bytes * 8, sorts[w.sort]);
 }
 
 static void check_register(reader *r, const instruction *i, unsigned at,
-                           const operand *o, unsigned bytes, bool wider) {
+                           const operand *o, want w) {
   if (o->kind == TPS_PTX_OPD_SINK) return;
   if (o->kind != TPS_PTX_OPD_REG) bad(r, i, at, "a register");
-  check_width(r, i, at, o, bytes, wider);
+  check_type(r, i, at, o, w);
+}
+
+/* Floats for floats, integers for integers; bits may be either, but a float of
+ * their width. Halves have no numbers of their own, so any will do. */
+static void check_number(reader *r, const instruction *i, unsigned at,
+                         const operand *o, want w) {
+  bool is_float = o->type == TPS_PTX_F32 || o->type == TPS_PTX_F64;
+  unsigned bytes = o->type == TPS_PTX_F32 ? 4 : 8;
+  if (w.sort == FLOAT && w.bytes > 2 && !is_float) bad(r, i, at, "a float");
+  if (w.sort == INTEGER && is_float) bad(r, i, at, "an integer");
+  if (w.sort == BITS && is_float && w.bytes > 2 && w.bytes != bytes)
+    bad(r, i, at, "of the instruction's width");
+}
+
+/* %tid and its like were 16 bits wide once, %gridid 32. */
+static void check_special(reader *r, const instruction *i, unsigned at,
+                          const operand *o, want w) {
+  unsigned bytes = tps_ptx_type_size(o->type);
+  bool old = (o->index < TPS_PTX_LANEID && w.bytes == 2) ||
+             (o->index == TPS_PTX_GRIDID && w.bytes == 4);
+  if (w.bytes != bytes && !old)
+    bad(r, i, at, "of the instruction's width");
 }
 
 static void check_source(reader *r, const instruction *i, unsigned at,
-                         const operand *o, unsigned bytes, bool wider) {
+                         const operand *o, want w) {
   switch (o->kind) {
-    case TPS_PTX_OPD_REG: check_width(r, i, at, o, bytes, wider); return;
-    case TPS_PTX_OPD_IMM: case TPS_PTX_OPD_SREG:
-    case TPS_PTX_OPD_VAR: case TPS_PTX_OPD_FUNC: return;
+    case TPS_PTX_OPD_REG: check_type(r, i, at, o, w); return;
+    case TPS_PTX_OPD_IMM: check_number(r, i, at, o, w); return;
+    case TPS_PTX_OPD_SREG: check_special(r, i, at, o, w); return;
+    case TPS_PTX_OPD_VAR: case TPS_PTX_OPD_FUNC:
+      if (i->op == TPS_PTX_OP_MOV || i->op == TPS_PTX_OP_CVTA) return;
+      bad(r, i, at, "a register or a number");
     default: bad(r, i, at, "a register or a number");
   }
 }
 
 /* One register, or as many in braces as the vector width says. */
-static void check_vector(reader *r, const instruction *i, unsigned at,
-                         unsigned bytes, bool source) {
+static void check_vector(reader *r, const instruction *i, unsigned at, want w,
+                         bool source) {
   opcode_text text;
   const operand *o = &i->operands[at];
   unsigned given = o->kind == TPS_PTX_OPD_VEC ? o->count : 1;
+  if (i->op == TPS_PTX_OP_CVT && given > 1) return; /* {a, b, e, f} packed */
   if (given != i->vector)
     tps_ptx_stop(r, i->line, "operand %u of '%s' has %u elements, not %u",
                  at + 1, opcode(r, i, &text), given, i->vector);
+  w.wider = true;
   for (unsigned k = 0; k < given; k++) {
     const operand *part = o->kind == TPS_PTX_OPD_VEC
                               ? AT(r->parts, operand, o->first + (int)k)
                               : o;
-    if (source) check_source(r, i, at, part, bytes, true);
-    else check_register(r, i, at, part, bytes, true);
+    if (source && part->kind == TPS_PTX_OPD_SINK && given > 1) continue;
+    if (source) check_source(r, i, at, part, w);
+    else check_register(r, i, at, part, w);
   }
+}
+
+/* Addresses are whole numbers; global and generic ones fill the address size. */
+static void check_address(reader *r, const instruction *i, unsigned at) {
+  opcode_text text;
+  const operand *o = &i->operands[at];
+  if (o->kind != TPS_PTX_OPD_ADDR || o->base_kind != TPS_PTX_OPD_REG) return;
+  unsigned bytes = width(o->type), whole = r->module.address_size / 8;
+  bool memory = i->op == TPS_PTX_OP_LD || i->op == TPS_PTX_OP_ST ||
+                i->op == TPS_PTX_OP_ATOM || i->op == TPS_PTX_OP_RED;
+  bool full = memory && (i->space == TPS_PTX_GENERIC ||
+                         i->space == TPS_PTX_GLOBAL);
+  if (sort_of(o->type) != FLOAT && bytes != PREDICATE_WIDTH &&
+      (!full || bytes == whole))
+    return;
+  tps_ptx_stop(r, i->line, "operand %u of '%s': register '%.100s' is .%s, not "
+               "a %u-bit address", at + 1, opcode(r, i, &text),
+               AT(r->registers, tps_ptx_register, o->index)->name,
+               tps_ptx_type_name(o->type), full ? whole * 8 : 32);
 }
 
 /* --- predicates and pairs */
@@ -207,37 +283,36 @@ static void check_pair(reader *r, const instruction *i, unsigned at,
     o = AT(r->parts, operand, o->first);
   }
   if (predicates) check_predicate(r, i, at, o, false);
-  else check_register(r, i, at, o, 4, false);
+  else check_register(r, i, at, o, (want){.bytes = 4});
   if (second != NULL) check_predicate(r, i, at, second, false);
 }
 
 /* --- rules */
 
 /* The products of mul.wide and mad.wide are of twice the width. */
-static unsigned wanted_width(reader *r, const instruction *i, unsigned at,
-                             char number) {
+static want wanted(reader *r, const instruction *i, unsigned at, char number) {
   opcode_text text;
-  if (number == '.') return 4;
+  if (number == '.') return (want){.bytes = 4, .sort = INTEGER};
   unsigned type = (unsigned)(number - '0');
   if (type >= i->type_count)
     tps_ptx_stop(r, i->line, "'%s' lacks a type", opcode(r, i, &text));
-  unsigned bytes = width(i->types[type]);
+  want w = want_type(i->types[type]);
   bool product = at == 0 || at == 3;
-  bool wide = (i->op == TPS_PTX_OP_MUL || i->op == TPS_PTX_OP_MAD ||
-               i->op == TPS_PTX_OP_MUL24) &&
-              product && tps_ptx_has(i, TPS_PTX_M_WIDE);
-  return wide ? bytes * 2 : bytes;
+  if ((i->op == TPS_PTX_OP_MUL || i->op == TPS_PTX_OP_MAD) && product &&
+      tps_ptx_has(i, TPS_PTX_M_WIDE))
+    w.bytes *= 2;
+  return w;
 }
 
 static void check_operand(reader *r, const instruction *i, unsigned at,
                           const char *pattern) {
   const operand *o = &i->operands[at];
-  unsigned bytes = wanted_width(r, i, at, pattern[1]);
+  want w = wanted(r, i, at, pattern[1]);
   switch (pattern[0]) {
-    case 'd': case 'I': check_register(r, i, at, o, bytes, false); return;
-    case 'D': check_vector(r, i, at, bytes, false); return;
-    case 'S': check_vector(r, i, at, bytes, true); return;
-    case 's': case 'i': check_source(r, i, at, o, bytes, false); return;
+    case 'd': case 'I': check_register(r, i, at, o, w); return;
+    case 'D': check_vector(r, i, at, w, false); return;
+    case 'S': check_vector(r, i, at, w, true); return;
+    case 's': case 'i': check_source(r, i, at, o, w); return;
     case 'p': check_predicate(r, i, at, o, true); return;
     case 'P': check_predicate(r, i, at, o, false); return;
     case 'o': check_pair(r, i, at, true); return;
@@ -290,15 +365,15 @@ static void check_mov(reader *r, const instruction *i) {
   if (i->type_count == 0)
     tps_ptx_stop(r, i->line, "'%s' lacks a type", opcode(r, i, &text));
   if (i->vector > 1) { /* mov.v4.u32 {…}, %tid of version 1 */
-    check_vector(r, i, 0, width(i->types[0]), false);
+    check_vector(r, i, 0, want_type(i->types[0]), false);
     return;
   }
   for (unsigned at = 0; at < 2; at++) {
     const operand *o = &i->operands[at];
-    unsigned bytes = width(i->types[0]);
+    want w = want_type(i->types[0]);
     if (o->kind == TPS_PTX_OPD_VEC) check_pieces(r, i, at);
-    else if (at == 0) check_register(r, i, at, o, bytes, false);
-    else check_source(r, i, at, o, bytes, false);
+    else if (at == 0) check_register(r, i, at, o, w);
+    else check_source(r, i, at, o, w);
   }
 }
 
@@ -313,10 +388,10 @@ static void check_atomic(reader *r, const instruction *i, unsigned first) {
     tps_ptx_stop(r, i->line, "'%s' takes %u operands (%u given)",
                  opcode(r, i, &text), first + values, i->operand_count);
   if (i->vector > 1) return;
-  if (first == 2)
-    check_register(r, i, 0, &i->operands[0], width(i->types[0]), false);
+  want w = want_type(i->types[0]);
+  if (first == 2) check_register(r, i, 0, &i->operands[0], w);
   for (unsigned at = first; at < first + values; at++)
-    check_source(r, i, at, &i->operands[at], width(i->types[0]), false);
+    check_source(r, i, at, &i->operands[at], w);
 }
 
 /* add.f32.f16 and its like: the first type is the result's. */
@@ -326,10 +401,27 @@ static bool is_mixed(const instruction *i) {
          i->type_count > 1;
 }
 
+/* st.bulk [a], size, 0 has no type. */
+static bool is_bulk_store(const instruction *i) {
+  return i->op == TPS_PTX_OP_ST && tps_ptx_has(i, TPS_PTX_M_BULK);
+}
+
+static void check_all(reader *r, const instruction *i) {
+  opcode_text text;
+  for (unsigned at = 0; at < i->operand_count; at++) {
+    const operand *o = &i->operands[at];
+    check_address(r, i, at);
+    if (o->negated && o->type != TPS_PTX_PRED && i->op != TPS_PTX_OP_VMAD)
+      tps_ptx_stop(r, i->line, "operand %u of '%s' can't be negated", at + 1,
+                   opcode(r, i, &text));
+  }
+}
+
 void tps_ptx_check(reader *r, const tps_ptx_instruction *i) {
   const rule *rule = &rules[i->op];
   check_count(r, i, rule);
-  if (is_mixed(i)) return;
+  check_all(r, i);
+  if (is_mixed(i) || is_bulk_store(i)) return;
   const char *pattern = rule->pattern;
   for (unsigned at = 0; at < i->operand_count && *pattern != '\0';
        at++, pattern += 2)

@@ -6,7 +6,7 @@
  * widths (.v4) are not in the lists: an instruction holds them apart. A word with
  * punctuation has it as _: .L1::no_allocate is TPS_PTX_M_L1__NO_ALLOCATE. One
  * number serves every meaning of a word: .lo of mul and of setp, .nan of setp and
- * .NaN of min, .b of wmma and of sust.
+ * .NaN of min, .b of wmma and of sust; M64NK stands for every wgmma shape.
  *
  * Both lists are in the order of their bytes: the reader searches them by
  * halving. X(symbol, text).
@@ -363,6 +363,7 @@
   X(M16N8K64, "m16n8k64") \
   X(M16N8K8, "m16n8k8") \
   X(M32N8K16, "m32n8k16") \
+  X(M64NK, "m64nk") \
   X(M8N16, "m8n16") \
   X(M8N32K16, "m8n32k16") \
   X(M8N32K8, "m8n32k8") \
@@ -371,6 +372,7 @@
   X(M8N8K16, "m8n8k16") \
   X(M8N8K32, "m8n8k32") \
   X(M8N8K4, "m8n8k4") \
+  X(MASK, "mask") \
   X(MAX, "max") \
   X(MBARRIER, "mbarrier") \
   X(MBARRIER__ARRIVE__ONE, "mbarrier::arrive::one") \
@@ -399,6 +401,7 @@
   X(NUM_MIPMAP_LEVELS, "num_mipmap_levels") \
   X(NUM_SAMPLES, "num_samples") \
   X(NUMBER, "number") \
+  X(OOB, "oob") \
   X(OP_RESTRICT, "op_restrict") \
   X(OR, "or") \
   X(P, "p") \
@@ -443,6 +446,8 @@
   X(SCALE_VEC__4X, "scale_vec::4X") \
   X(SHIFT, "shift") \
   X(SHIFTAMT, "shiftamt") \
+  X(SHR15, "shr15") \
+  X(SHR7, "shr7") \
   X(SP, "sp") \
   X(SP__ORDERED_METADATA, "sp::ordered_metadata") \
   X(ST, "st") \
@@ -457,6 +462,7 @@
   X(SYNC_RESTRICT__SHARED__CTA, "sync_restrict::shared::cta") \
   X(SYS, "sys") \
   X(TENSOR, "tensor") \
+  X(TENSORMAP, "tensormap") \
   X(TENSORMAP__GENERIC, "tensormap::generic") \
   X(TEST_WAIT, "test_wait") \
   X(TEXREF, "texref") \

@@ -6,7 +6,7 @@
  */
 #include "ptx/words.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const tps_ptx_op_names[TPS_PTX_OP_COUNT] = {
@@ -44,7 +44,22 @@ int tps_ptx_find_op(const char *word, size_t size) {
   return search(tps_ptx_op_names, TPS_PTX_OP_COUNT, word, size);
 }
 
+/* m64n8k16 … m64n256k256: one number for all shapes of wgmma. */
+static bool is_wgmma_shape(const char *word, size_t size) {
+  char text[16];
+  unsigned n, k;
+  int end = 0;
+  if (size >= sizeof text || size < 8 || memcmp(word, "m64n", 4) != 0)
+    return false;
+  memcpy(text, word, size);
+  text[size] = '\0';
+  return sscanf(text, "m64n%3uk%3u%n", &n, &k, &end) == 2 &&
+         (size_t)end == size && n >= 8 && n <= 256 && n % 8 == 0 &&
+         (k == 8 || k == 16 || k == 32 || k == 64 || k == 256);
+}
+
 int tps_ptx_find_mod(const char *word, size_t size) {
+  if (is_wgmma_shape(word, size)) return TPS_PTX_M_M64NK;
   if (size == 3 && memcmp(word, "NaN", 3) == 0) return TPS_PTX_M_NAN;
   return search(tps_ptx_mod_names, TPS_PTX_M_COUNT, word, size);
 }
@@ -104,6 +119,7 @@ static const type_row types[TPS_PTX_TYPE_COUNT] = {
     [TPS_PTX_E3M2X4] = {"e3m2x4", 4},
     [TPS_PTX_E2M3X4] = {"e2m3x4", 4},
     [TPS_PTX_E2M1X4] = {"e2m1x4", 2},
+    [TPS_PTX_B1024] = {"b1024", 128}, /* a tensor map */
 };
 
 int tps_ptx_find_type(const char *word, size_t size) {
