@@ -299,7 +299,7 @@ void tps_sim_finish(tps_sim_task *task, bool failed);
 /* Lock held. Starts what can be started. */
 void tps_sim_advance(tps_sim_pool *pool);
 /* Lock held. Keeps the first fault and drops what is queued. */
-void tps_sim_fault(tps_sim_device *device, const tps_error *fault);
+void tps_sim_device_fault(tps_sim_device *device, const tps_error *fault);
 /* Lock held. Makes every stream of the device look at its head again. */
 void tps_sim_advance_all(tps_sim_device *device);
 /* Lock held. Sleeps in `list` until woken (true) or until the deadline. */

@@ -219,7 +219,7 @@ void tps_sim_finish(tps_sim_task *task, bool failed) {
 static void start_transfer(tps_sim_task *task) {
   tps_error err;
   if (!tps_sim_transfer_begin(task, &err)) {
-    tps_sim_fault(task->device, &err);
+    tps_sim_device_fault(task->device, &err);
     tps_sim_finish(task, true);
   } else if (task->parts == 0) {
     tps_sim_finish(task, false);
@@ -282,7 +282,7 @@ void tps_sim_advance_all(tps_sim_device *device) {
     to_advance(s);
 }
 
-void tps_sim_fault(tps_sim_device *device, const tps_error *fault) {
+void tps_sim_device_fault(tps_sim_device *device, const tps_error *fault) {
   if (is_doomed(device)) return;
   device->fault = *fault;
   atomic_store_explicit(&device->faulted, true, memory_order_release);

@@ -112,7 +112,7 @@ static void complete(tps_sim_pool *pool, tps_sim_task *task) {
   if (task->failed && task->kind == TPS_SIM_TASK_LAUNCH) {
     tps_error err;
     describe_fault(task, &err);
-    tps_sim_fault(task->device, &err);
+    tps_sim_device_fault(task->device, &err);
   }
   tps_sim_finish(task, task->failed);
 }
