@@ -295,7 +295,7 @@ void tps_sim_discard(tps_sim_task *task);
 /* Takes over `task`, also when it fails. */
 int tps_sim_queue(tps_sim_stream *stream, tps_sim_task *task, tps_error *err);
 /* Lock held. A started task has ended: wakes whoever waits, frees it. */
-void tps_sim_finish(tps_sim_task *task, bool failed);
+void tps_sim_task_finish(tps_sim_task *task, bool failed);
 /* Lock held. Starts what can be started. */
 void tps_sim_advance(tps_sim_pool *pool);
 /* Lock held. Keeps the first fault and drops what is queued. */

@@ -199,7 +199,7 @@ static bool is_awaited(const tps_sim_task *task) {
          (task->u.copy.to_device->closing || task->u.copy.from_device->closing);
 }
 
-void tps_sim_finish(tps_sim_task *task, bool failed) {
+void tps_sim_task_finish(tps_sim_task *task, bool failed) {
   tps_sim_stream *stream = task->stream;
   if (is_awaited(task)) pthread_cond_broadcast(&task->device->pool->quiet);
   stream->head = task->next;
@@ -220,9 +220,9 @@ static void start_transfer(tps_sim_task *task) {
   tps_error err;
   if (!tps_sim_transfer_begin(task, &err)) {
     tps_sim_device_fault(task->device, &err);
-    tps_sim_finish(task, true);
+    tps_sim_task_finish(task, true);
   } else if (task->parts == 0) {
-    tps_sim_finish(task, false);
+    tps_sim_task_finish(task, false);
   } else {
     tps_sim_offer(task->device->pool, task);
   }
@@ -232,7 +232,7 @@ static void start(tps_sim_task *task) {
   task->started = true;
   if (is_doomed(task->device)) {
     unlink_all(task);
-    tps_sim_finish(task, true);
+    tps_sim_task_finish(task, true);
     return;
   }
   switch ((tps_sim_task_kind)task->kind) {
@@ -246,11 +246,11 @@ static void start(tps_sim_task *task) {
     break;
   case TPS_SIM_TASK_RECORD:
     task->u.record->time_ns = tps_now_ns();
-    tps_sim_finish(task, false);
+    tps_sim_task_finish(task, false);
     break;
   case TPS_SIM_TASK_FREE:
   case TPS_SIM_TASK_WAIT:
-    tps_sim_finish(task, false);
+    tps_sim_task_finish(task, false);
     break;
   }
 }

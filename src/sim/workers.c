@@ -114,7 +114,7 @@ static void complete(tps_sim_pool *pool, tps_sim_task *task) {
     describe_fault(task, &err);
     tps_sim_device_fault(task->device, &err);
   }
-  tps_sim_finish(task, task->failed);
+  tps_sim_task_finish(task, task->failed);
 }
 
 void tps_sim_cut_short(tps_sim_task *task, int code, const char *message) {
