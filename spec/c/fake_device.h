@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * A device for the runtime's tests: it queues operations, runs them only when told
- * to (or at once, see `automatic`) and judges what the runtime does. Memory must
- * be allocated before it is used and free of uses when it is freed; nothing that
- * could wait may be called while work is queued; nothing destroyed may be used.
- * Each violation is counted in `crimes` and printed.
+ * A device for the runtime's tests: it queues operations, runs them only when
+ * told to (or at once, see `automatic`) and judges what the runtime does.
+ * Memory must be allocated before it is used and free of uses when it is freed;
+ * nothing that could wait may be called while work is queued; nothing destroyed
+ * may be used. Each violation is counted in `crimes` and printed.
  *
  * Addresses are host pointers, so copies and fills are real. Both kinds have
- * FAKE_DEVICES devices; since a fault is for the process, each test that needs one
- * takes a fresh ordinal.
+ * FAKE_DEVICES devices; since a fault is for the process, each test that needs
+ * one takes a fresh ordinal.
  */
 #ifndef TPS_SPEC_FAKE_DEVICE_H
 #define TPS_SPEC_FAKE_DEVICE_H
@@ -42,7 +42,7 @@ typedef struct fake_event {
 
 typedef struct fake_task {
   struct fake_task *next;
-  int kind; /* tps_op_kind */
+  int kind;        /* tps_op_kind */
   fake_mark *mark; /* of RECORD and WAIT */
   uint64_t to, from, bytes, pattern;
   unsigned width;
@@ -106,7 +106,7 @@ static void crime(fake_device *d, const char *what) {
       FAKE_END(tps_fail(err, f->fault, "%s", tps_code_message(f->fault)));     \
   } while (0)
 
-/* ---- running ------------------------------------------------------------------ */
+/* ---- running ------------------------------------------------------------- */
 
 static fake_memory *fake_find(fake_device *f, uint64_t address) {
   for (fake_memory *m = f->memories; m != NULL; m = m->next)
@@ -291,7 +291,7 @@ static void push(fake_stream *s, fake_task task, tps_op *op) {
   settle();
 }
 
-/* ---- the face: device, streams, events -------------------------------------------- */
+/* ---- the face: device, streams, events ----------------------------------- */
 
 static int fake_memory_info(tps_device *d, uint64_t *left, uint64_t *total,
                             tps_error *err) {
@@ -423,8 +423,8 @@ static int fake_stream_wait_event(tps_device *d, tps_device_stream *stream,
   FAKE_FAULT(err);
   if (e->destroyed) crime(f, "a destroyed event is waited for");
   f->event_waits++;
-  push((fake_stream *)stream,
-       (fake_task){.kind = TPS_OP_WAIT, .mark = e->mark}, op);
+  push((fake_stream *)stream, (fake_task){.kind = TPS_OP_WAIT, .mark = e->mark},
+       op);
   FAKE_END(0);
 }
 
@@ -448,8 +448,7 @@ static int fake_event_synchronize(tps_device *d, tps_device_event *event,
 }
 
 static int fake_event_elapsed(tps_device *d, tps_device_event *a,
-                              tps_device_event *b, double *ms,
-                              tps_error *err) {
+                              tps_device_event *b, double *ms, tps_error *err) {
   (void)d, (void)err;
   *ms = (double)((fake_event *)b)->mark->when -
         (double)((fake_event *)a)->mark->when;
@@ -466,7 +465,7 @@ static uint64_t fake_event_handle(tps_device *d, tps_device_event *event) {
   return (uint64_t)(uintptr_t)event;
 }
 
-/* ---- the face: memory ---------------------------------------------------------------- */
+/* ---- the face: memory ---------------------------------------------------- */
 
 static fake_memory *add_memory(fake_device *f, uint64_t id, void *host,
                                uint64_t bytes, bool pinned) {
@@ -535,16 +534,15 @@ static int fake_copy(tps_device *d, uint64_t to, uint64_t from, uint64_t bytes,
   FAKE_BEGIN(d);
   FAKE_FAULT(err);
   push((fake_stream *)stream,
-       (fake_task){.kind = TPS_OP_COPY, .to = to, .from = from,
-                   .bytes = bytes},
+       (fake_task){.kind = TPS_OP_COPY, .to = to, .from = from, .bytes = bytes},
        op);
   FAKE_END(0);
 }
 
 static int fake_copy_peer(tps_device *d, uint64_t to, tps_device *to_device,
                           uint64_t from, tps_device *from_device,
-                          uint64_t bytes, tps_device_stream *stream,
-                          tps_op *op, tps_error *err) {
+                          uint64_t bytes, tps_device_stream *stream, tps_op *op,
+                          tps_error *err) {
   if (to_device == from_device) crime(FAKE(d), "peer copy within a device");
   return fake_copy(d, to, from, bytes, stream, op, err);
 }
@@ -555,8 +553,11 @@ static int fake_fill(tps_device *d, uint64_t to, uint64_t pattern,
   FAKE_BEGIN(d);
   FAKE_FAULT(err);
   push((fake_stream *)stream,
-       (fake_task){.kind = TPS_OP_FILL, .to = to, .bytes = count,
-                   .width = width, .pattern = pattern},
+       (fake_task){.kind = TPS_OP_FILL,
+                   .to = to,
+                   .bytes = count,
+                   .width = width,
+                   .pattern = pattern},
        op);
   FAKE_END(0);
 }
@@ -566,7 +567,7 @@ static bool fake_can_access_peer(tps_device *d, tps_device *other) {
   return FAKE(d)->peer;
 }
 
-/* ---- the face: modules ------------------------------------------------------------------ */
+/* ---- the face: modules --------------------------------------------------- */
 
 /* An image is the names of its kernels, each ended by a comma. */
 static int fake_module_load(tps_device *d, tps_image_kind kind,
@@ -652,9 +653,8 @@ static int fake_opt_in(tps_device *d, tps_device_kernel *kernel, int64_t bytes,
   return 0;
 }
 
-static int fake_occupancy(tps_device *d, tps_device_kernel *kernel,
-                          int threads, int64_t shared, int *blocks,
-                          tps_error *err) {
+static int fake_occupancy(tps_device *d, tps_device_kernel *kernel, int threads,
+                          int64_t shared, int *blocks, tps_error *err) {
   (void)d, (void)kernel, (void)shared, (void)err;
   *blocks = 2048 / threads;
   return 0;
@@ -720,7 +720,7 @@ static const tps_device_face fake_face = {
     .launch = fake_launch,
 };
 
-/* ---- in place of cuda/ and sim/ ------------------------------------------------------------ */
+/* ---- in place of cuda/ and sim/ ------------------------------------------ */
 
 static int fake_open(tps_device_kind kind, int ordinal, tps_device **out) {
   fake_device *f = &fakes[kind][ordinal];
@@ -729,18 +729,18 @@ static int fake_open(tps_device_kind kind, int ordinal, tps_device **out) {
   f->base.ordinal = ordinal;
   f->legacy.device = f;
   f->limit = (uint64_t)1 << 40;
-  f->base.properties = (tps_device_properties){
-      .name = "fake",
-      .capability_major = 8,
-      .multiprocessors = 4,
-      .warp_size = 32,
-      .max_threads_per_block = 1024,
-      .max_block = {1024, 1024, 64},
-      .max_grid = {2147483647, 65535, 65535},
-      .shared_per_block = 48 * 1024,
-      .shared_per_block_optin = 166912,
-      .registers_per_block = 65536,
-      .cooperative_launch = true};
+  f->base.properties =
+      (tps_device_properties){.name = "fake",
+                              .capability_major = 8,
+                              .multiprocessors = 4,
+                              .warp_size = 32,
+                              .max_threads_per_block = 1024,
+                              .max_block = {1024, 1024, 64},
+                              .max_grid = {2147483647, 65535, 65535},
+                              .shared_per_block = 48 * 1024,
+                              .shared_per_block_optin = 166912,
+                              .registers_per_block = 65536,
+                              .cooperative_launch = true};
   *out = &f->base;
   return 0;
 }

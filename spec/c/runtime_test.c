@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * The runtime against a device that runs only what it is told to and judges every
- * call: frees come after all uses, nothing that could wait is called from a drop,
- * everything made is destroyed. */
+ * The runtime against a device that runs only what it is told to and judges
+ * every call: frees come after all uses, nothing that could wait is called from
+ * a drop, everything made is destroyed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #include "runtime/module.h"
 #include "runtime/observer.h"
 
-/* ---- a test's own context and device ---------------------------------------- */
+/* ---- a test's own context and device ------------------------------------- */
 
 typedef struct world {
   tps_context *context;
@@ -60,7 +60,8 @@ static void check_clean(const world *w) {
   assert_int_equal(w->fake->live_modules, 0);
 }
 
-/* Everything ends in the order given by a Lua state: objects, then the context. */
+/* Everything ends in the order given by a Lua state: objects, then the context.
+ */
 static void close_world(world *w) {
   drop_streams(w);
   fake_finish(w->device);
@@ -80,7 +81,7 @@ static void use(world *w, int i, tps_memory *memory) {
   OK(tps_memory_fill(w->s[i], memory, 0, 7, 1, memory->bytes, &w->err));
 }
 
-/* ---- safe frees --------------------------------------------------------------- */
+/* ---- safe frees ---------------------------------------------------------- */
 
 static void one_stream_frees_there(void **state) {
   (void)state;
@@ -294,8 +295,8 @@ static void out_of_memory_says_how_much(void **state) {
   world w;
   open_world(&w, TPS_SIM);
   tps_memory *m;
-  assert_int_equal(
-      tps_memory_allocate(w.s[0], (uint64_t)1 << 50, &m, &w.err), 2);
+  assert_int_equal(tps_memory_allocate(w.s[0], (uint64_t)1 << 50, &m, &w.err),
+                   2);
   assert_non_null(strstr(w.err.message, "1125899906842624 bytes asked for"));
   assert_non_null(strstr(w.err.message, "1000 free of 4000"));
   close_world(&w);
@@ -318,7 +319,7 @@ static void ranges_are_checked(void **state) {
   close_world(&w);
 }
 
-/* ---- pinned memory ------------------------------------------------------------------ */
+/* ---- pinned memory ------------------------------------------------------- */
 
 static void pinned_blocks_wait_and_come_back(void **state) {
   (void)state;
@@ -366,7 +367,7 @@ static void pinned_copies_in_stream_order(void **state) {
   close_world(&w);
 }
 
-/* ---- staging ------------------------------------------------------------------------- */
+/* ---- staging ------------------------------------------------------------- */
 
 static unsigned char *pattern(uint64_t bytes, unsigned seed) {
   unsigned char *p = malloc(bytes);
@@ -508,7 +509,7 @@ static void kinds_copy_through_the_host(void **state) {
   assert_int_equal(FAKE(gpu)->crimes, 0);
 }
 
-/* ---- events and order ------------------------------------------------------------------- */
+/* ---- events and order ---------------------------------------------------- */
 
 static void events_order_streams(void **state) {
   (void)state;
@@ -619,9 +620,9 @@ static void waits_end_in_time(void **state) {
                    TPS_NOT_READY);
   w.context->interrupted = interrupt;
   stop_at = 3;
-  assert_int_equal(tps_device_synchronize(w.context, w.device, TPS_FOREVER,
-                                          &w.err),
-                   TPS_INTERRUPTED);
+  assert_int_equal(
+      tps_device_synchronize(w.context, w.device, TPS_FOREVER, &w.err),
+      TPS_INTERRUPTED);
   assert_string_equal(w.err.message, "interrupted!");
   w.fake->stall = false;
   stop_at = 1000;
@@ -645,7 +646,7 @@ static void closed_streams_are_refused(void **state) {
   close_world(&w);
 }
 
-/* ---- modules ------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------- */
 
 static int fake_image(void *data, tps_device *device, tps_image_kind *kind,
                       const void **bytes, size_t *size, tps_error *err) {
@@ -657,8 +658,8 @@ static int fake_image(void *data, tps_device *device, tps_image_kind *kind,
 }
 
 static tps_module *load(world *w, const char *names) {
-  tps_image_source source = {.data = strdup(names), .image = fake_image,
-                             .release = free};
+  tps_image_source source = {
+      .data = strdup(names), .image = fake_image, .release = free};
   tps_module *module = NULL;
   OK(tps_module_new(w->context, w->device, &source, &module, &w->err));
   return module;
@@ -733,8 +734,8 @@ static void kernels_are_found_by_name(void **state) {
   tps_kernel *kernel;
   assert_int_equal(tps_kernel_find(module, "sapxy", &kernel, &w.err),
                    TPS_NOT_FOUND);
-  assert_non_null(strstr(w.err.message,
-                         "no kernel 'sapxy' in the module (it has 'saxpy'"));
+  assert_non_null(
+      strstr(w.err.message, "no kernel 'sapxy' in the module (it has 'saxpy'"));
   assert_int_equal(tps_kernel_find(module, "scale", &kernel, &w.err),
                    TPS_NOT_FOUND);
   assert_non_null(strstr(w.err.message, "'scale(float*, int)'"));
@@ -771,22 +772,20 @@ static void limits_name_the_bound(void **state) {
                "grid of 65536 blocks in y (this device allows 65535)");
   expect_limit(&w, k, SHAPE(.grid = {1, 1, 1}, .block = {1, 1, 65}), 1,
                "block of 65 threads in z (this device allows 64)");
-  expect_limit(&w, k,
-               SHAPE(.grid = {1, 1, 1}, .block = {1, 1, 1},
-                     .shared = 166912 - 1023),
-               1,
-               "1024 bytes of static and 165889 of dynamic shared memory (this "
-               "device allows 166912 a block)");
-  expect_limit(&w, greedy, SHAPE(.grid = {1, 1, 1}, .block = {1024, 1, 1}),
-               701, "128 registers a thread for 1024 threads");
-  expect_limit(&w, k,
-               SHAPE(.grid = {9, 1, 1}, .block = {1024, 1, 1},
-                     .cooperative = true),
-               720, "cooperative grid of 9 blocks (8 fit at once)");
-  expect_limit(&w, k,
-               SHAPE(.grid = {2, 1, 1}, .block = {1, 1, 1},
-                     .cluster = {2, 1, 1}),
-               801, "clusters need compute capability 9.0");
+  expect_limit(
+      &w, k,
+      SHAPE(.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared = 166912 - 1023), 1,
+      "1024 bytes of static and 165889 of dynamic shared memory (this "
+      "device allows 166912 a block)");
+  expect_limit(&w, greedy, SHAPE(.grid = {1, 1, 1}, .block = {1024, 1, 1}), 701,
+               "128 registers a thread for 1024 threads");
+  expect_limit(
+      &w, k,
+      SHAPE(.grid = {9, 1, 1}, .block = {1024, 1, 1}, .cooperative = true), 720,
+      "cooperative grid of 9 blocks (8 fit at once)");
+  expect_limit(
+      &w, k, SHAPE(.grid = {2, 1, 1}, .block = {1, 1, 1}, .cluster = {2, 1, 1}),
+      801, "clusters need compute capability 9.0");
   int64_t best;
   OK(tps_kernel_best_block(k, w.device, &best, &w.err));
   assert_int_equal(best, 1024);
@@ -851,7 +850,7 @@ static void other_devices_memory_is_refused(void **state) {
   assert_int_equal(FAKE(w.peer)->crimes, 0);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------ */
+/* ---- faults -------------------------------------------------------------- */
 
 static void a_fault_names_its_launch(void **state) {
   (void)state;
@@ -902,8 +901,8 @@ static void a_fault_names_several(void **state) {
   w.fake->fault = TPS_ASSERT;
   assert_int_equal(tps_stream_synchronize(w.s[1], TPS_FOREVER, &w.err), 710);
   assert_string_equal(w.err.where, "");
-  assert_non_null(strstr(w.err.message,
-                         "in one of: scale at a.lua:1, saxpy at a.lua:2"));
+  assert_non_null(
+      strstr(w.err.message, "in one of: scale at a.lua:1, saxpy at a.lua:2"));
   assert_non_null(strstr(w.err.message, "and 4 more"));
   tps_kernel_free(saxpy);
   tps_kernel_free(scale);
@@ -912,7 +911,8 @@ static void a_fault_names_several(void **state) {
   tps_context_close(w.context);
 }
 
-/* Buffers, staging, pinned memory and modules after a fault: no wait, no leak. */
+/* Buffers, staging, pinned memory and modules after a fault: no wait, no leak.
+ */
 static void dropping_after_a_fault_is_silent(void **state) {
   (void)state;
   world w;
@@ -976,7 +976,7 @@ static void blocking_finds_the_launch(void **state) {
   tps_context_close(w.context);
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------- */
+/* ---- contexts ------------------------------------------------------------ */
 
 static void a_context_closes_without_waiting(void **state) {
   (void)state;
@@ -1001,7 +1001,8 @@ static void a_context_closes_without_waiting(void **state) {
   assert_int_equal(w.fake->unloads, 0);
   assert_true(w.fake->live_pinned > 0);
   fake_finish(w.device);
-  next_ordinal[TPS_CUDA] -= 2; /* the same device again: it looks after what was left */
+  next_ordinal[TPS_CUDA] -=
+      2; /* the same device again: it looks after what was left */
   open_world(&next, TPS_CUDA);
   tps_context_reclaim(next.context);
   assert_int_equal(w.fake->unloads, 1);
@@ -1019,11 +1020,10 @@ static void devices_are_told_by_name(void **state) {
   assert_int_equal(tps_device_parse("cuda:64", TPS_SIM, &d, &err), 101);
   assert_string_equal(err.message,
                       "no device cuda:64: 64 cuda devices are visible");
-  const char *wrong[] = {"gpu", "cuda:", "sim:-1", "cuda:1x", "-1", "",
-                         "cuda 1"};
+  const char *wrong[] = {"gpu", "cuda:", "sim:-1", "cuda:1x",
+                         "-1",  "",      "cuda 1"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-    assert_int_equal(tps_device_parse(wrong[i], TPS_SIM, &d, &err),
-                     TPS_MISUSE);
+    assert_int_equal(tps_device_parse(wrong[i], TPS_SIM, &d, &err), TPS_MISUSE);
   assert_int_equal(tps_device_parse("99999999999999", TPS_SIM, &d, &err), 101);
   tps_context *c;
   setenv("TPSTREAM_DEVICE", "sim:2", 1);
@@ -1038,7 +1038,7 @@ static void devices_are_told_by_name(void **state) {
   unsetenv("TPSTREAM_DEVICE");
 }
 
-/* ---- observers -------------------------------------------------------------------------------------- */
+/* ---- observers ----------------------------------------------------------- */
 
 static int seen[TPS_OP_GRAPH + 1], waited;
 
@@ -1079,7 +1079,7 @@ static void observers_see_what_the_script_queues(void **state) {
   close_world(&w);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 static void churn(tps_context *context, tps_device *device) {
   tps_stream *s, *t;

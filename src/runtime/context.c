@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Contexts: the choice of the first device, the part for each device, waiting. A
- * context is counted by its objects, since a Lua state may collect them in any
- * order. */
+ * Contexts: the choice of the first device, the part for each device, waiting.
+ * A context is counted by its objects, since a Lua state may collect them in
+ * any order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/parts.h"
 
-/* ---- choice --------------------------------------------------------------- */
+/* ---- choice -------------------------------------------------------------- */
 
 /* A number alone needs the kind in use; else no GPU is looked for unasked. */
 static int choose(const char *choice, tps_device **out, tps_error *err) {
@@ -44,7 +44,7 @@ int tps_context_new(const char *choice, tps_context **out, tps_error *err) {
   return 0;
 }
 
-/* ---- end ------------------------------------------------------------------ */
+/* ---- end ----------------------------------------------------------------- */
 
 static void free_context(tps_context *context) {
   struct tps_context_parts *parts = context->parts;
@@ -72,7 +72,7 @@ void tps_context_close(tps_context *context) {
   tps_context_release(context);
 }
 
-/* ---- the part for each device ----------------------------------------------- */
+/* ---- the part for each device -------------------------------------------- */
 
 static tps_local *new_local(tps_context *context, tps_device *device) {
   tps_local *local = calloc(1, sizeof *local);
@@ -119,7 +119,7 @@ void tps_memory_get_stats(tps_context *context, tps_device *device,
   pthread_mutex_unlock(&state->lock);
 }
 
-/* ---- waiting ------------------------------------------------------------------ */
+/* ---- waiting ------------------------------------------------------------- */
 
 static int ask(tps_device *device, tps_device_stream *stream,
                tps_device_event *event, uint64_t timeout_ns, tps_error *err) {
@@ -171,10 +171,9 @@ static int wait_stream(tps_stream *stream, uint64_t deadline, tps_error *err) {
   uint64_t seq = stream->last_seq;
   if (parts->done_seq >= seq && !parts->unseen) return 0;
   if (parts->handle == NULL && parts->closing == NULL) return 0;
-  int code =
-      tps_wait(parts->local, parts->handle,
-               parts->handle == NULL ? parts->closing : NULL,
-               left_until(deadline), err);
+  int code = tps_wait(parts->local, parts->handle,
+                      parts->handle == NULL ? parts->closing : NULL,
+                      left_until(deadline), err);
   if (code == 0) tps_stream_reached(stream, seq);
   return code;
 }
@@ -210,8 +209,8 @@ int tps_context_synchronize(tps_context *context, uint64_t timeout_ns,
 
 /* What the runtime did not queue itself can only be waited for without an end,
  * or asked about on the legacy stream. */
-static int wait_foreign(tps_local *local, uint64_t timeout_ns, uint64_t deadline,
-                        tps_error *err) {
+static int wait_foreign(tps_local *local, uint64_t timeout_ns,
+                        uint64_t deadline, tps_error *err) {
   tps_device *device = local->device;
   if (timeout_ns != TPS_FOREVER)
     return tps_wait(local, device->face->default_stream(device), NULL,

@@ -45,12 +45,12 @@ static int queue(const job *j, tps_error *err) {
   tps_uses_set(j->from, op->seq);
   TPS_TRY(out, tps_op_touch(op, j->from, j->from_first, j->bytes,
                             TPS_ACCESS_READ, err));
-  TPS_TRY(out, tps_op_touch(op, j->to, j->to_first, j->bytes,
-                            TPS_ACCESS_WRITE, err));
+  TPS_TRY(out, tps_op_touch(op, j->to, j->to_first, j->bytes, TPS_ACCESS_WRITE,
+                            err));
   tps_op_announce(op);
   if (tps_memory_near(j->to, device) && tps_memory_near(j->from, device))
-    code = device->face->copy(device, to, from, j->bytes, stream->handle, op,
-                              err);
+    code =
+        device->face->copy(device, to, from, j->bytes, stream->handle, op, err);
   else
     code = device->face->copy_peer(device, to, j->to->device, from,
                                    j->from->device, j->bytes, stream->handle,
@@ -63,7 +63,7 @@ out:
   return code;
 }
 
-/* ---- between kinds ------------------------------------------------------------ */
+/* ---- between kinds ------------------------------------------------------- */
 
 /* The given stream for memory of its kind, else the other device's default one,
  * after all uses of the memory there. */
@@ -84,8 +84,7 @@ static int bounce(const job *j, tps_stream *from, tps_stream *to, void *buffer,
   int code = 0;
   for (uint64_t done = 0, n; done < j->bytes && code == 0; done += n) {
     n = j->bytes - done < BOUNCE ? j->bytes - done : BOUNCE;
-    code = tps_memory_read(from, j->from, j->from_first + done, buffer, n,
-                           err);
+    code = tps_memory_read(from, j->from, j->from_first + done, buffer, n, err);
     if (code == 0)
       code = tps_memory_write(to, j->to, j->to_first + done, buffer, n, err);
   }
@@ -123,7 +122,7 @@ out:
   return code;
 }
 
-/* ---- filling --------------------------------------------------------------------- */
+/* ---- filling ------------------------------------------------------------- */
 
 static int check_fill(const tps_stream *stream, const tps_memory *memory,
                       uint64_t first, unsigned width, uint64_t count,
@@ -156,8 +155,8 @@ int tps_memory_fill(tps_stream *stream, tps_memory *memory, uint64_t first,
   tps_op *op = tps_op_begin(stream, TPS_OP_FILL, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   tps_uses_set(memory, op->seq);
-  TPS_TRY(out, tps_op_touch(op, memory, first, width * count,
-                            TPS_ACCESS_WRITE, err));
+  TPS_TRY(out, tps_op_touch(op, memory, first, width * count, TPS_ACCESS_WRITE,
+                            err));
   tps_op_announce(op);
   code = device->face->fill(device, memory->address + first, pattern, width,
                             count, stream->handle, op, err);

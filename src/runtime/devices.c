@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * The list of devices of the process: counted once, opened at the first use, open
- * until the end. */
+ * The list of devices of the process: counted once, opened at the first use,
+ * open until the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,8 +125,7 @@ int tps_device_parse(const char *text, tps_device_kind kind, tps_device **out,
 
 const char *tps_device_label(const tps_device *device, char *buffer,
                              size_t size) {
-  snprintf(buffer, size, "%s:%d", tps_kind_name(device->kind),
-           device->ordinal);
+  snprintf(buffer, size, "%s:%d", tps_kind_name(device->kind), device->ordinal);
   return buffer;
 }
 

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Events, and the pool of driver events that a context keeps for each device. A
- * plain event (no timing, no flags) comes from the pool and goes back there: what
- * waits for an earlier record of it is not disturbed by the next. */
+ * plain event (no timing, no flags) comes from the pool and goes back there:
+ * what waits for an earlier record of it is not disturbed by the next. */
 #include <stdlib.h>
 
 #include "runtime/parts.h"
@@ -16,7 +16,7 @@ typedef struct whole {
   uint64_t seq;       /* of that record */
 } whole;
 
-/* ---- pool --------------------------------------------------------------------- */
+/* ---- pool ---------------------------------------------------------------- */
 
 int tps_event_take(tps_local *local, tps_device_event **out, tps_error *err) {
   if (local->event_count > 0) {
@@ -35,8 +35,7 @@ void tps_event_give(tps_local *local, tps_device_event *event) {
     local->device->face->event_destroy(local->device, event);
 }
 
-int tps_event_mark(tps_stream *stream, tps_device_event **out,
-                   tps_error *err) {
+int tps_event_mark(tps_stream *stream, tps_device_event **out, tps_error *err) {
   struct tps_stream_parts *parts = stream->parts;
   tps_device *device = stream->device;
   tps_device_event *event;
@@ -54,7 +53,7 @@ int tps_event_mark(tps_stream *stream, tps_device_event **out,
   return 0;
 }
 
-/* ---- events ----------------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 tps_event *tps_event_new(tps_context *context, unsigned flags) {
   whole *w = calloc(1, sizeof *w);
@@ -114,10 +113,9 @@ static int make_handle(whole *w, tps_stream *stream, tps_error *err) {
   tps_event *event = &w->event;
   tps_device *device = stream->device;
   tps_local *local = stream->parts->local;
-  int code = event->flags == 0
-                 ? tps_event_take(local, &event->handle, err)
-                 : device->face->event_create(device, event->flags,
-                                              &event->handle, err);
+  int code = event->flags == 0 ? tps_event_take(local, &event->handle, err)
+                               : device->face->event_create(
+                                     device, event->flags, &event->handle, err);
   if (code != 0) {
     event->handle = NULL;
     return tps_failed(device, local, code, err);
@@ -182,8 +180,8 @@ int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   op->event = event->id;
   tps_op_announce(op);
-  code = device->face->stream_wait_event(device, stream->handle,
-                                         event->handle, op, err);
+  code = device->face->stream_wait_event(device, stream->handle, event->handle,
+                                         op, err);
   if (code != 0) {
     tps_op_broke(op);
     return tps_failed(device, stream->parts->local, code, err);
@@ -223,7 +221,7 @@ int tps_event_synchronize(tps_event *event, uint64_t timeout_ns,
   return code;
 }
 
-/* ---- elapsed time --------------------------------------------------------------------- */
+/* ---- elapsed time -------------------------------------------------------- */
 
 static int check_timing(const tps_event *event, const char *which,
                         tps_error *err) {
@@ -235,12 +233,11 @@ static int check_timing(const tps_event *event, const char *which,
 static int check_recorded(const tps_event *event, const char *which,
                           tps_error *err) {
   if (((const whole *)event)->stream != NULL) return 0;
-  return tps_fail(err, TPS_INVALID_HANDLE,
-                  "the %s event has not been recorded", which);
+  return tps_fail(err, TPS_INVALID_HANDLE, "the %s event has not been recorded",
+                  which);
 }
 
-static int check_finished(tps_event *event, const char *which,
-                          tps_error *err) {
+static int check_finished(tps_event *event, const char *which, tps_error *err) {
   int code = tps_event_query(event, err);
   if (code != TPS_NOT_READY) return code;
   return tps_fail(err, TPS_NOT_READY, "the %s event is not finished", which);
@@ -262,10 +259,9 @@ int tps_event_elapsed(tps_event *a, tps_event *b, double *ms, tps_error *err) {
                     tps_device_label(b->device, y, sizeof y));
   TPS_TRY(out, check_finished(a, "start", err));
   TPS_TRY(out, check_finished(b, "end", err));
-  code = a->device->face->event_elapsed(a->device, a->handle, b->handle, ms,
-                                        err);
-  if (code != 0)
-    code = tps_failed(a->device, ((whole *)a)->local, code, err);
+  code =
+      a->device->face->event_elapsed(a->device, a->handle, b->handle, ms, err);
+  if (code != 0) code = tps_failed(a->device, ((whole *)a)->local, code, err);
 out:
   return code;
 }

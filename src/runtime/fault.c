@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Sticky faults. The first one of a device is kept for the process, told as fully
- * as can be: a GPU says only that something broke, so the launches that were not
- * yet known to be complete are named. */
+ * Sticky faults. The first one of a device is kept for the process, told as
+ * fully as can be: a GPU says only that something broke, so the launches that
+ * were not yet known to be complete are named. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +54,7 @@ static int by_seq(const void *a, const void *b) {
 }
 
 static bool same_place(const tps_op *a, const tps_op *b) {
-  return a->kernel == b->kernel && a->source == b->source &&
-         a->line == b->line;
+  return a->kernel == b->kernel && a->source == b->source && a->line == b->line;
 }
 
 static void drop_repeats(suspects *list) {
@@ -128,8 +127,7 @@ static void name_suspects(const tps_local *local, tps_error *err) {
   free(list.ops);
 }
 
-int tps_failed(tps_device *device, tps_local *local, int code,
-               tps_error *err) {
+int tps_failed(tps_device *device, tps_local *local, int code, tps_error *err) {
   if (!tps_code_sticky(code)) return code;
   tps_device_state *state = tps_state(device);
   pthread_mutex_lock(&state->lock);

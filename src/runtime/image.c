@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Telling what an image is by its bytes. A driver is given no size for a binary
- * image and believes the lengths inside: a truncated file must be found here. */
+ * image and believes the lengths inside: a truncated file must be found here.
+ */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,10 +30,9 @@ static bool inside(uint64_t at, uint64_t bytes, size_t size) {
   return at <= size && bytes <= size - at;
 }
 
-/* ---- CUBIN --------------------------------------------------------------------- */
+/* ---- CUBIN --------------------------------------------------------------- */
 
-static int check_sections(const unsigned char *b, size_t size,
-                          tps_error *err) {
+static int check_sections(const unsigned char *b, size_t size, tps_error *err) {
   uint64_t table = get(b, 40, 8), width = get(b, 58, 2), count = get(b, 60, 2);
   if (width < 64 || !inside(table, width * count, size))
     return bad(err, "a CUBIN that is truncated");
@@ -52,7 +52,7 @@ static int check_elf(const unsigned char *b, size_t size, tps_error *err) {
   return check_sections(b, size, err);
 }
 
-/* ---- fatbin ----------------------------------------------------------------------- */
+/* ---- fatbin -------------------------------------------------------------- */
 
 static int check_fatbin(const unsigned char *b, size_t size, tps_error *err) {
   if (size < 16) return bad(err, "a fatbin that is truncated");
@@ -62,7 +62,7 @@ static int check_fatbin(const unsigned char *b, size_t size, tps_error *err) {
   return 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
 /* Past blanks and comments. */
 static size_t skip_blank(const char *text, size_t size, size_t at) {
@@ -93,7 +93,8 @@ static int unknown(const unsigned char *b, size_t size, tps_error *err) {
   char shown[64];
   size_t n = size < 16 ? size : 16, used = 0;
   bool text = true;
-  for (size_t i = 0; i < n; i++) text = text && (isprint(b[i]) || isspace(b[i]));
+  for (size_t i = 0; i < n; i++)
+    text = text && (isprint(b[i]) || isspace(b[i]));
   for (size_t i = 0; i < n; i++) {
     const char *format = text ? "%c" : i == 0 ? "%02x" : " %02x";
     used += (size_t)snprintf(shown + used, sizeof shown - used, format,
@@ -110,8 +111,7 @@ int tps_image_tell(const void *bytes, size_t size, tps_image_kind *kind,
   const unsigned char *b = bytes;
   if (size == 0) return bad(err, "it is empty");
   *kind = TPS_IMAGE_BINARY;
-  if (size >= 4 && memcmp(b, "\177ELF", 4) == 0)
-    return check_elf(b, size, err);
+  if (size >= 4 && memcmp(b, "\177ELF", 4) == 0) return check_elf(b, size, err);
   if (size >= 4 && get(b, 0, 4) == FATBIN_MAGIC)
     return check_fatbin(b, size, err);
   if (size >= 4 && get(b, 0, 4) == FATBIN_WRAPPER_MAGIC)

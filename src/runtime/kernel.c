@@ -13,7 +13,7 @@
 #define LONGEST 96u /* bytes of a name that count for its distance */
 #define LISTED 24u
 
-/* ---- names ------------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 /* Edits that make one name of the other. */
 static unsigned distance(const char *a, const char *b) {
@@ -103,7 +103,7 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
                   name, list);
 }
 
-/* ---- finding -------------------------------------------------------------------- */
+/* ---- finding ------------------------------------------------------------- */
 
 static const tps_kernel_desc *exact(const tps_image_desc *desc,
                                     const char *name) {
@@ -177,7 +177,7 @@ void tps_kernel_free(tps_kernel *kernel) {
   free(kernel);
 }
 
-/* ---- on a device --------------------------------------------------------------------- */
+/* ---- on a device --------------------------------------------------------- */
 
 static int look_up(tps_kernel *kernel, tps_device *device, tps_kernel_on *on,
                    tps_error *err) {
@@ -185,15 +185,15 @@ static int look_up(tps_kernel *kernel, tps_device *device, tps_kernel_on *on,
   const tps_device_face *face = device->face;
   int code = tps_module_on(kernel->module, device, &module, err);
   if (code != 0) return code;
-  code = face->kernel_find(device, module, kernel->desc->name, &on->handle,
-                           err);
+  code =
+      face->kernel_find(device, module, kernel->desc->name, &on->handle, err);
   if (code == 0)
     code = face->kernel_attributes(device, on->handle, &on->attributes, err);
   return code != 0 ? tps_failed(device, NULL, code, err) : 0;
 }
 
-int tps_kernel_get(tps_kernel *kernel, tps_device *device,
-                   tps_kernel_on **out, tps_error *err) {
+int tps_kernel_get(tps_kernel *kernel, tps_device *device, tps_kernel_on **out,
+                   tps_error *err) {
   if (kernel->closed || kernel->module->closed)
     return tps_fail(err, TPS_MISUSE, "attempt to use a closed kernel");
   int code = tps_device_fault(device, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Launches. tps_launch_run is the fast path: no lock, and once its stream's ring
- * is warm no allocation. */
+ * Launches. tps_launch_run is the fast path: no lock, and once its stream's
+ * ring is warm no allocation. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,11 +40,10 @@ static int refuse(const tps_prepared *prepared, const tps_stream *stream,
   if (prepared->kernel->closed || prepared->kernel->module->closed)
     return tps_fail(err, TPS_MISUSE, "attempt to use a closed kernel");
   if (prepared->device != stream->device)
-    return tps_fail(err, TPS_MISUSE,
-                    "kernel '%s': prepared for %s, the stream is of %s",
-                    prepared->kernel->name,
-                    tps_device_label(prepared->device, a, sizeof a),
-                    tps_device_label(stream->device, b, sizeof b));
+    return tps_fail(
+        err, TPS_MISUSE, "kernel '%s': prepared for %s, the stream is of %s",
+        prepared->kernel->name, tps_device_label(prepared->device, a, sizeof a),
+        tps_device_label(stream->device, b, sizeof b));
   return 0;
 }
 
@@ -55,9 +54,8 @@ static int check_foreign(const tps_kernel *kernel, const tps_memory *memory,
   bool kin = memory->device->kind == device->kind;
   if (tps_memory_near(memory, device)) return 0;
   if (kin && device->face->can_access_peer(device, memory->device)) return 0;
-  return tps_fail(err, TPS_MISUSE,
-                  "kernel '%s' on %s can't use memory of %s%s", kernel->name,
-                  tps_device_label(device, a, sizeof a),
+  return tps_fail(err, TPS_MISUSE, "kernel '%s' on %s can't use memory of %s%s",
+                  kernel->name, tps_device_label(device, a, sizeof a),
                   tps_device_label(memory->device, b, sizeof b),
                   kin ? " (no peer access)" : "");
 }
@@ -90,8 +88,8 @@ static int note_uses(tps_op *op, const tps_use *uses, uint32_t count,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   for (uint32_t i = 0; i < count; i++) {
     const tps_use *use = &uses[i];
-    op->touches[i] = (tps_touch){use->memory->id, use->first, use->bytes,
-                                 use->access};
+    op->touches[i] =
+        (tps_touch){use->memory->id, use->first, use->bytes, use->access};
     tps_uses_set(use->memory, op->seq);
   }
   op->touch_count = count;

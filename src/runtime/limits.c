@@ -7,8 +7,8 @@
 
 #include "runtime/parts.h"
 
-#define CLUSTER_BLOCKS 8     /* what every device that has clusters allows */
-#define REGISTER_UNIT 8      /* registers of a thread come in these */
+#define CLUSTER_BLOCKS 8 /* what every device that has clusters allows */
+#define REGISTER_UNIT 8  /* registers of a thread come in these */
 
 static const char axes[] = "xyz";
 
@@ -55,8 +55,7 @@ static int64_t volume(const int64_t n[3]) { return n[0] * n[1] * n[2]; }
 /* What the kernel was compiled for at the most, registers apart. */
 static int64_t most_threads(const check *c) {
   int64_t most = c->p->max_threads_per_block;
-  if (c->kernel->desc->max_threads != 0 &&
-      c->kernel->desc->max_threads < most)
+  if (c->kernel->desc->max_threads != 0 && c->kernel->desc->max_threads < most)
     most = c->kernel->desc->max_threads;
   return most;
 }
@@ -138,8 +137,8 @@ static int check_shared(const check *c) {
   return 0;
 }
 
-/* Always up to the most there is: a driver keeps one bound for a function, which
- * another kernel object of the same function must not lower. */
+/* Always up to the most there is: a driver keeps one bound for a function,
+ * which another kernel object of the same function must not lower. */
 int tps_limits_shared(tps_kernel_on *on, int64_t shared, tps_error *err) {
   tps_device *device = on->device;
   const tps_device_properties *p = &device->properties;
@@ -159,9 +158,9 @@ static int check_cooperative(const check *c, tps_device *device) {
     return refuse(c, TPS_NOT_SUPPORTED,
                   "this device has no cooperative launch");
   int blocks;
-  int code = device->face->kernel_occupancy(
-      device, c->on->handle, (int)volume(c->shape->block), c->shape->shared,
-      &blocks, c->err);
+  int code = device->face->kernel_occupancy(device, c->on->handle,
+                                            (int)volume(c->shape->block),
+                                            c->shape->shared, &blocks, c->err);
   if (code != 0) return tps_failed(device, NULL, code, c->err);
   int64_t most = (int64_t)blocks * c->p->multiprocessors;
   double exact = (double)c->shape->grid[0] * (double)c->shape->grid[1] *
@@ -185,7 +184,7 @@ int tps_limits_check(tps_kernel *kernel, tps_kernel_on *on,
   return code;
 }
 
-/* ---- questions ------------------------------------------------------------------ */
+/* ---- questions ----------------------------------------------------------- */
 
 /* False where no such block can be launched at all. */
 static bool possible(const tps_kernel *kernel, tps_kernel_on *on,

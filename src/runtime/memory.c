@@ -87,7 +87,7 @@ int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
                   (unsigned long long)memory->bytes);
 }
 
-/* ---- device memory ---------------------------------------------------------- */
+/* ---- device memory ------------------------------------------------------- */
 
 static int out_of_memory(tps_device *device, uint64_t bytes, tps_error *err) {
   uint64_t left = 0, total = 0;
@@ -114,8 +114,7 @@ static void count_allocation(tps_memory_stats *stats, uint64_t bytes) {
 }
 
 /* Queues the allocation and makes the stream the memory's home. */
-static int allocate_on(tps_stream *stream, tps_memory *memory,
-                       tps_error *err) {
+static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
   tps_device *device = stream->device;
   tps_local *local = stream->parts->local;
   int code = tps_uses_ready(memory, stream, err);
@@ -156,7 +155,7 @@ int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
   return code;
 }
 
-/* ---- pinned and borrowed memory ------------------------------------------------- */
+/* ---- pinned and borrowed memory ------------------------------------------ */
 
 static int pin(tps_local *local, tps_memory *memory, tps_error *err) {
   struct tps_memory_parts *parts = memory->parts;

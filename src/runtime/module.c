@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Modules: the description of what is in them, and the image loaded on each device
- * that uses it. A module's variables may be lent out as memory: it is unloaded
- * only when those are gone. */
+ * Modules: the description of what is in them, and the image loaded on each
+ * device that uses it. A module's variables may be lent out as memory: it is
+ * unloaded only when those are gone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int no_memory(tps_error *err) {
   return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
 }
 
-/* ---- loading on a device ------------------------------------------------------- */
+/* ---- loading on a device ------------------------------------------------- */
 
 static int load(tps_module *module, tps_local *local, tps_loaded *loaded,
                 tps_error *err) {
@@ -95,7 +95,7 @@ static void retire_all(tps_module *module) {
   }
 }
 
-/* ---- description ------------------------------------------------------------------ */
+/* ---- description --------------------------------------------------------- */
 
 static int describe_ptx(tps_module *module, const char *ptx, size_t size,
                         tps_error *err) {
@@ -140,7 +140,7 @@ static int describe_binary(tps_module *module, tps_device *device,
   return code;
 }
 
-/* ---- making and dropping ------------------------------------------------------------ */
+/* ---- making and dropping ------------------------------------------------- */
 
 static int fill(tps_module *module, tps_device *device, tps_error *err) {
   const tps_image_source *source = &module->parts->source;
@@ -225,7 +225,7 @@ const char *tps_module_ptx(tps_module *module, size_t *size) {
   return source->ptx != NULL ? source->ptx(source->data, size) : NULL;
 }
 
-/* ---- loaded bytes -------------------------------------------------------------------- */
+/* ---- loaded bytes -------------------------------------------------------- */
 
 typedef struct image_bytes {
   tps_image_kind kind;
@@ -249,9 +249,8 @@ static const char *bytes_ptx(void *data, size_t *size) {
   return image->kind == TPS_IMAGE_PTX ? image->bytes : NULL;
 }
 
-int tps_module_load(tps_context *context, tps_device *device,
-                    const void *bytes, size_t size, tps_module **out,
-                    tps_error *err) {
+int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
+                    size_t size, tps_module **out, tps_error *err) {
   tps_image_kind kind;
   int code = tps_image_tell(bytes, size, &kind, err);
   if (code != 0) return code;
@@ -266,7 +265,7 @@ int tps_module_load(tps_context *context, tps_device *device,
   return tps_module_new(context, device, &source, out, err);
 }
 
-/* ---- variables -------------------------------------------------------------------------- */
+/* ---- variables ----------------------------------------------------------- */
 
 static void give_back(void *owner) {
   tps_module *module = owner;
@@ -290,8 +289,8 @@ static int no_such_global(const tps_module *module, const char *name,
                           tps_error *err) {
   const tps_image_desc *desc = &module->desc;
   if (desc->global_count == 0)
-    return tps_fail(err, TPS_NOT_FOUND,
-                    "no variable '%s': the module has none", name);
+    return tps_fail(err, TPS_NOT_FOUND, "no variable '%s': the module has none",
+                    name);
   const char **names = calloc(desc->global_count, sizeof *names);
   char list[1500] = "";
   if (names != NULL) {
@@ -316,9 +315,8 @@ static int add_extra(tps_module *module, const char *name, uint64_t bytes,
   extra->desc.size = bytes;
   extra->desc.dtype = TPS_OPAQUE;
   *out = &extra->desc;
-  return extra->desc.name != NULL && extra->desc.plain != NULL
-             ? 0
-             : no_memory(err);
+  return extra->desc.name != NULL && extra->desc.plain != NULL ? 0
+                                                               : no_memory(err);
 }
 
 int tps_module_global(tps_module *module, tps_device *device, const char *name,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * The process's list of observers. The lock is taken only where there is one. */
+ * The process's list of observers. The lock is taken only where there is one.
+ */
 #include "runtime/parts.h"
 
 _Atomic(tps_observer *) tps_observers;

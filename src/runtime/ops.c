@@ -13,8 +13,7 @@ static _Atomic uint64_t last_seq; /* +1 for each operation of the process */
 /* *slot's record if only the slot refers to it, else a new one in its place. */
 static tps_op *reuse(tps_op **slot, tps_error *err) {
   tps_op *op = *slot;
-  if (op != NULL &&
-      atomic_load_explicit(&op->refs, memory_order_acquire) == 1)
+  if (op != NULL && atomic_load_explicit(&op->refs, memory_order_acquire) == 1)
     return op;
   tps_op *fresh = tps_op_new();
   if (fresh == NULL || tps_op_reserve_touches(fresh, 1) != 0) {

@@ -3,10 +3,11 @@
  *
  * What the files of the runtime share and nobody else sees.
  *
- * Three lifetimes meet here. A tps_device_state lives as long as the process and
- * is shared by threads (lock). A tps_local is what one context keeps for one
- * device (no lock: the context's thread alone uses it). A tps_pinned, a page-locked
- * block, wanders: in use, waiting to be reclaimed, in the process-wide pool.
+ * Three lifetimes meet here. A tps_device_state lives as long as the process
+ * and is shared by threads (lock). A tps_local is what one context keeps for
+ * one device (no lock: the context's thread alone uses it). A tps_pinned, a
+ * page-locked block, wanders: in use, waiting to be reclaimed, in the
+ * process-wide pool.
  */
 #ifndef TPS_RUNTIME_PARTS_H
 #define TPS_RUNTIME_PARTS_H
@@ -26,8 +27,8 @@
 
 typedef struct tps_local tps_local;
 
-/* A page-locked block. `event` (NULL: none) marks the last use while it waits to
- * be reclaimed; `stuck`: nobody can tell when it is free, so it stays. */
+/* A page-locked block. `event` (NULL: none) marks the last use while it waits
+ * to be reclaimed; `stuck`: nobody can tell when it is free, so it stays. */
 typedef struct tps_pinned {
   struct tps_pinned *next;
   tps_device *device;
@@ -46,16 +47,16 @@ typedef struct tps_loaded {
   bool stuck;
 } tps_loaded;
 
-/* ---- of the process: device->runtime -------------------------------------- */
+/* ---- of the process: device->runtime ------------------------------------- */
 
 #define TPS_POOL_CLASSES 160
 
 typedef struct tps_device_state {
-  atomic_int faulted;     /* the sticky code, set after `fault` is complete */
-  atomic_uint orphans;    /* how many below, to look without the lock */
-  pthread_mutex_t lock;   /* for everything below */
+  atomic_int faulted;   /* the sticky code, set after `fault` is complete */
+  atomic_uint orphans;  /* how many below, to look without the lock */
+  pthread_mutex_t lock; /* for everything below */
   tps_error fault;
-  unsigned contexts;      /* that have used the device and live */
+  unsigned contexts; /* that have used the device and live */
   tps_pinned *pool[TPS_POOL_CLASSES];
   uint64_t pool_bytes;
   tps_pinned *orphan_pinned; /* left busy by contexts that are gone */
@@ -75,7 +76,7 @@ static inline bool tps_faulted(const tps_device *device) {
 uint64_t tps_next_id(void);
 const char *tps_kind_name(tps_device_kind kind);
 
-/* ---- context, and its part for each device --------------------------------- */
+/* ---- context, and its part for each device ------------------------------- */
 
 typedef struct tps_stream_list {
   tps_stream *first, *last;
@@ -86,14 +87,14 @@ struct tps_local {
   tps_context *context;
   tps_device *device;
   tps_stream *default_stream, *reclaim; /* NULL until first needed */
-  tps_stream_list open;    /* every stream that takes work */
-  tps_stream_list closed;  /* with work that may still run, or held */
+  tps_stream_list open;                 /* every stream that takes work */
+  tps_stream_list closed; /* with work that may still run, or held */
   tps_device_event *events[TPS_EVENT_POOL];
   unsigned event_count;
-  tps_op *scratch;         /* record of what the runtime itself queues */
+  tps_op *scratch; /* record of what the runtime itself queues */
   tps_pinned *pending, *pending_last; /* pinned blocks that queued work uses */
-  tps_memory *unfreed;     /* dropped, but the free could not be queued yet */
-  tps_loaded *dead;        /* modules to unload */
+  tps_memory *unfreed; /* dropped, but the free could not be queued yet */
+  tps_loaded *dead;    /* modules to unload */
   struct tps_staging *staging;
   tps_memory_stats stats;
 };
@@ -120,15 +121,14 @@ tps_local *tps_local_get(tps_context *context, tps_device *device,
 int tps_wait(tps_local *local, tps_device_stream *stream,
              tps_device_event *event, uint64_t timeout_ns, tps_error *err);
 
-/* ---- faults ------------------------------------------------------------------ */
+/* ---- faults -------------------------------------------------------------- */
 
 /* Every code that a device returns passes here on its way out: a sticky one is
  * kept, with the launches that may have caused it. Returns code. `local` may be
  * NULL. */
-int tps_failed(tps_device *device, tps_local *local, int code,
-               tps_error *err);
+int tps_failed(tps_device *device, tps_local *local, int code, tps_error *err);
 
-/* ---- records ------------------------------------------------------------------ */
+/* ---- records ------------------------------------------------------------- */
 
 /* The record of the next operation on the stream, in its ring; NULL (and *err)
  * when out of memory. Shape and kernel are for the caller to fill. */
@@ -158,15 +158,16 @@ static inline void tps_waited(const tps_context *context,
   if (tps_observed()) tps_observe_waited(context, device, stream, event);
 }
 
-/* ---- streams ------------------------------------------------------------------- */
+/* ---- streams ------------------------------------------------------------- */
 
 struct tps_stream_parts {
   tps_local *local;
-  tps_device_stream *handle;  /* also of a closed one whose end has no mark yet */
-  tps_device_event *closing;  /* marks the last work of a closed stream */
-  uint64_t serial;            /* unique, for the legacy stream too */
-  uint64_t done_seq;          /* operations up to here are known to be done */
-  int holds;                  /* by memory, events and staging */
+  tps_device_stream
+      *handle; /* also of a closed one whose end has no mark yet */
+  tps_device_event *closing; /* marks the last work of a closed stream */
+  uint64_t serial;           /* unique, for the legacy stream too */
+  uint64_t done_seq;         /* operations up to here are known to be done */
+  int holds;                 /* by memory, events and staging */
   bool internal;
   bool unseen; /* foreign work may have been queued through its handle */
   struct {
@@ -219,15 +220,14 @@ void tps_stream_note_wait(tps_stream *later, const tps_stream *earlier,
 int tps_stream_follow(tps_stream *later, tps_stream *earlier, uint64_t seq,
                       bool force, tps_error *err);
 
-/* ---- pooled events --------------------------------------------------------------- */
+/* ---- pooled events ------------------------------------------------------- */
 
 int tps_event_take(tps_local *local, tps_device_event **out, tps_error *err);
 void tps_event_give(tps_local *local, tps_device_event *event);
 /* A pooled event recorded on the stream's driver handle, unobserved. */
-int tps_event_mark(tps_stream *stream, tps_device_event **out,
-                   tps_error *err);
+int tps_event_mark(tps_stream *stream, tps_device_event **out, tps_error *err);
 
-/* ---- memory ------------------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 /* The last use on one stream. */
 typedef struct tps_mark {
@@ -239,15 +239,15 @@ typedef struct tps_mark {
 
 struct tps_memory_parts {
   tps_local *local;
-  tps_memory *next;   /* in `spare` or `unfreed` */
-  tps_stream *home;   /* where it was allocated, or NULL; held by its mark */
+  tps_memory *next; /* in `spare` or `unfreed` */
+  tps_stream *home; /* where it was allocated, or NULL; held by its mark */
   tps_mark *marks;
   uint32_t count, capacity, last; /* `last`: the one found last */
   tps_mark few[TPS_MARKS];
   tps_pinned *pinned;
-  void *owner;        /* of BORROWED */
+  void *owner; /* of BORROWED */
   void (*release)(void *owner);
-  unsigned attempts;  /* at freeing */
+  unsigned attempts; /* at freeing */
 };
 
 /* A struct with one reference, nothing allocated for it; NULL when out of
@@ -260,13 +260,14 @@ void tps_memory_discard(tps_memory *memory);
 int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
                      tps_error *err);
 
-/* True when work of the device reaches the memory as it is: its own, and on GPUs
- * all page-locked memory. (Each simulated device has a space of its own.) */
+/* True when work of the device reaches the memory as it is: its own, and on
+ * GPUs all page-locked memory. (Each simulated device has a space of its own.)
+ */
 static inline bool tps_memory_near(const tps_memory *memory,
                                    const tps_device *device) {
-  return memory->device == device || (memory->kind == TPS_MEMORY_PINNED &&
-                                      memory->device->kind == TPS_CUDA &&
-                                      device->kind == TPS_CUDA);
+  return memory->device == device ||
+         (memory->kind == TPS_MEMORY_PINNED &&
+          memory->device->kind == TPS_CUDA && device->kind == TPS_CUDA);
 }
 
 /* Finds or makes the mark of the stream, ordering a first use after the
@@ -291,15 +292,15 @@ int tps_uses_wait(tps_memory *memory, tps_error *err);
 /* Frees what the memory stands for after its uses, or puts that off. */
 void tps_memory_reclaim(tps_memory *memory);
 
-/* ---- pinned blocks, reclaiming ---------------------------------------------------------- */
+/* ---- pinned blocks, reclaiming ------------------------------------------- */
 
 /* From the pool or the driver; not cleared. */
 int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
                     tps_error *err);
-void tps_pinned_give(tps_pinned *block); /* to the pool */
+void tps_pinned_give(tps_pinned *block);       /* to the pool */
 void tps_pinned_drop_pool(tps_device *device); /* to the driver: may wait */
-/* Puts the block on the pending list until `marks` have passed; forced: until all
- * work of the device has. */
+/* Puts the block on the pending list until `marks` have passed; forced: until
+ * all work of the device has. */
 void tps_pinned_retire(tps_local *local, tps_pinned *block,
                        const tps_mark *marks, uint32_t count, bool all);
 
@@ -318,11 +319,11 @@ static inline void tps_reclaim_glance(tps_local *local) {
   if (local->pending != NULL) tps_reclaim_pending(local, 2);
 }
 
-/* ---- staging ------------------------------------------------------------------------------ */
+/* ---- staging ------------------------------------------------------------- */
 
 void tps_staging_free(tps_local *local);
 
-/* ---- modules ------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------- */
 
 /* The module on the device, loaded if need be. */
 int tps_module_on(tps_module *module, tps_device *device,
@@ -338,16 +339,16 @@ typedef struct tps_kernel_on {
   tps_device *device;
   tps_device_kernel *handle;
   tps_kernel_attributes attributes;
-  bool opted_in;        /* to more shared memory than is usual */
-  int64_t best_block;   /* 0: not asked for yet */
+  bool opted_in;      /* to more shared memory than is usual */
+  int64_t best_block; /* 0: not asked for yet */
 } tps_kernel_on;
 
 struct tps_kernel_parts {
   tps_kernel_on *on;
 };
 
-int tps_kernel_get(tps_kernel *kernel, tps_device *device,
-                   tps_kernel_on **out, tps_error *err);
+int tps_kernel_get(tps_kernel *kernel, tps_device *device, tps_kernel_on **out,
+                   tps_error *err);
 /* Checks the shape against kernel and device, opts into shared memory. */
 int tps_limits_check(tps_kernel *kernel, tps_kernel_on *on,
                      const tps_shape *shape, tps_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Page-locked blocks and the process's pool of them. Giving one back to the driver
- * waits for running kernels, so that is done only when a device's last context
- * ends with nothing running. */
+ * Page-locked blocks and the process's pool of them. Giving one back to the
+ * driver waits for running kernels, so that is done only when a device's last
+ * context ends with nothing running. */
 #include <stdlib.h>
 
 #include "runtime/parts.h"

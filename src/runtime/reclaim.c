@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Giving things back without waiting. Device memory is freed in stream order: on
- * the stream that used it, or on an internal reclaim stream that waits for all
- * that did. What only the host can give back (page-locked blocks, modules) stays
- * on a list with an event until that is done. What is still busy when its context
- * ends goes to a list of the process, which later contexts look through. */
+ * Giving things back without waiting. Device memory is freed in stream order:
+ * on the stream that used it, or on an internal reclaim stream that waits for
+ * all that did. What only the host can give back (page-locked blocks, modules)
+ * stays on a list with an event until that is done. What is still busy when its
+ * context ends goes to a list of the process, which later contexts look
+ * through. */
 #include <stdlib.h>
 
 #include "runtime/parts.h"
 
 #define FEW 8u
 
-/* ---- which stream frees --------------------------------------------------------- */
+/* ---- which stream frees -------------------------------------------------- */
 
 static bool mark_passed(const tps_mark *mark) {
   return tps_stream_passed(mark->stream, mark->seq);
 }
 
-/* True when `stream` takes work of this device and comes after all the marks. */
+/* True when `stream` takes work of this device and comes after all the marks.
+ */
 static bool after_all(const tps_stream *stream, const tps_device *device,
                       const tps_mark *marks, uint32_t count) {
   if (stream->closed || stream->device != device) return false;
@@ -44,8 +46,8 @@ static int follow_marks(tps_stream *reclaim, const tps_mark *marks,
                         uint32_t count, tps_error *err) {
   int code = 0;
   for (uint32_t i = 0; i < count && code == 0; i++)
-    code = tps_stream_follow(reclaim, marks[i].stream, marks[i].seq, false,
-                             err);
+    code =
+        tps_stream_follow(reclaim, marks[i].stream, marks[i].seq, false, err);
   return code;
 }
 
@@ -69,9 +71,9 @@ int tps_reclaim_after_all(tps_local *local, bool force, tps_error *err) {
 }
 
 /* A stream that comes after all the marks, or with `all` after all work. */
-static int stream_after(tps_local *local, const tps_mark *marks,
-                        uint32_t count, uint32_t first, bool all,
-                        tps_stream **out, tps_error *err) {
+static int stream_after(tps_local *local, const tps_mark *marks, uint32_t count,
+                        uint32_t first, bool all, tps_stream **out,
+                        tps_error *err) {
   if (!all && (*out = single(local->device, marks, count, first)) != NULL)
     return 0;
   *out = tps_reclaim_stream(local, err);
@@ -80,7 +82,7 @@ static int stream_after(tps_local *local, const tps_mark *marks,
   return code == 0 ? follow_marks(*out, marks, count, err) : code;
 }
 
-/* ---- device memory ------------------------------------------------------------------ */
+/* ---- device memory ------------------------------------------------------- */
 
 static int free_on(tps_memory *memory, tps_stream *stream, tps_error *err) {
   tps_device *device = memory->device;
@@ -102,15 +104,15 @@ static int free_on(tps_memory *memory, tps_stream *stream, tps_error *err) {
 static int free_device_memory(tps_memory *memory, tps_error *err) {
   struct tps_memory_parts *parts = memory->parts;
   tps_stream *stream;
-  int code = stream_after(parts->local, parts->marks, parts->count,
-                          parts->last, memory->escaped, &stream, err);
+  int code = stream_after(parts->local, parts->marks, parts->count, parts->last,
+                          memory->escaped, &stream, err);
   return code == 0 ? free_on(memory, stream, err) : code;
 }
 
 #define ATTEMPTS 100u
 
-/* A free that can't be queued now is tried again later; on a faulted device there
- * is nothing to free any more. */
+/* A free that can't be queued now is tried again later; on a faulted device
+ * there is nothing to free any more. */
 static void try_free(tps_memory *memory) {
   struct tps_memory_parts *parts = memory->parts;
   tps_local *local = parts->local;
@@ -176,7 +178,7 @@ static void retry_frees(tps_local *local) {
   }
 }
 
-/* ---- page-locked blocks ------------------------------------------------------------------ */
+/* ---- page-locked blocks -------------------------------------------------- */
 
 static void orphan_pinned(tps_pinned *block) {
   tps_device_state *state = tps_state(block->device);
@@ -260,7 +262,7 @@ void tps_reclaim_pending(tps_local *local, unsigned limit) {
   }
 }
 
-/* ---- modules ---------------------------------------------------------------------------------- */
+/* ---- modules ------------------------------------------------------------- */
 
 static void orphan_module(tps_loaded *loaded) {
   tps_device_state *state = tps_state(loaded->device);
@@ -275,8 +277,7 @@ void tps_module_retire(tps_local *local, tps_loaded *loaded) {
   tps_error err;
   if (!tps_faulted(local->device)) {
     int code = tps_reclaim_after_all(local, false, &err);
-    if (code == 0)
-      code = tps_event_mark(local->reclaim, &loaded->event, &err);
+    if (code == 0) code = tps_event_mark(local->reclaim, &loaded->event, &err);
     if (code == 0) {
       loaded->next = local->dead;
       local->dead = loaded;
@@ -323,7 +324,7 @@ static void unload_dead(tps_local *local) {
   }
 }
 
-/* ---- what contexts left behind ------------------------------------------------------------------ */
+/* ---- what contexts left behind ------------------------------------------- */
 
 /* With the device's lock held, so a fault is left for others to find. */
 static bool orphan_done(tps_device *device, tps_device_event *event) {
@@ -391,7 +392,7 @@ static void adopt_orphans(tps_local *local) {
   }
 }
 
-/* ---- the whole of a context's part ------------------------------------------------------------------ */
+/* ---- the whole of a context's part --------------------------------------- */
 
 void tps_reclaim_local(tps_local *local) {
   if (local->pending != NULL) tps_reclaim_pending(local, 64);
@@ -401,7 +402,8 @@ void tps_reclaim_local(tps_local *local) {
   adopt_orphans(local);
 }
 
-/* After a fault nothing is given to the driver: it stays until the process ends. */
+/* After a fault nothing is given to the driver: it stays until the process
+ * ends. */
 static void hand_over(tps_local *local) {
   bool stuck = tps_faulted(local->device);
   while (local->pending != NULL) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Host bytes on their way. Writes are copied into a page-locked ring of 16 MiB, so
- * that the source may change at once, and go on from there in stream order. The
- * ring is cut into chunks; each remembers which streams read from it, and gets one
- * event for each of them when it is full, not one for each write. Reads come back
- * through two halves of their own, one filled while the other is emptied. */
+ * Host bytes on their way. Writes are copied into a page-locked ring of 16 MiB,
+ * so that the source may change at once, and go on from there in stream order.
+ * The ring is cut into chunks; each remembers which streams read from it, and
+ * gets one event for each of them when it is full, not one for each write.
+ * Reads come back through two halves of their own, one filled while the other
+ * is emptied. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@
 #define CHUNKS 16u
 #define CHUNK_BYTES ((uint64_t)1 << 20)
 #define ALIGN 16u
-#define WORTH_SPLITTING 65536u /* a smaller write moves on to the next chunk */
+/* A smaller write moves on to the next chunk. */
+#define WORTH_SPLITTING 65536u
 
 /* The last use of a part of the staging memory by one stream. */
 typedef struct fence {
@@ -32,7 +34,7 @@ struct tps_staging {
   tps_pinned *ring; /* NULL until the first write */
   chunk chunks[CHUNKS];
   unsigned current;
-  uint64_t used; /* of the current chunk */
+  uint64_t used;    /* of the current chunk */
   tps_pinned *back; /* NULL until the first read */
   fence halves[2];
 };
@@ -45,7 +47,7 @@ static struct tps_staging *staging_of(tps_local *local, tps_error *err) {
   return local->staging;
 }
 
-/* ---- fences ------------------------------------------------------------------- */
+/* ---- fences -------------------------------------------------------------- */
 
 static void drop_event(fence *f) {
   if (f->event != NULL) tps_event_give(f->stream->parts->local, f->event);
@@ -89,7 +91,7 @@ static int wait_fence(fence *f, tps_error *err) {
   return 0;
 }
 
-/* ---- the ring -------------------------------------------------------------------- */
+/* ---- the ring ------------------------------------------------------------ */
 
 /* The chunk's fence for the stream, made if need be. */
 static fence *chunk_fence(chunk *c, tps_stream *stream, tps_error *err) {
@@ -150,7 +152,7 @@ static int make_room(struct tps_staging *s, uint64_t want, uint64_t *got,
   return code;
 }
 
-/* ---- copies ------------------------------------------------------------------------ */
+/* ---- copies -------------------------------------------------------------- */
 
 /* Between the memory and staging, which is of the stream's device. */
 static int copy(tps_stream *stream, const tps_memory *memory, uint64_t first,
@@ -162,8 +164,8 @@ static int copy(tps_stream *stream, const tps_memory *memory, uint64_t first,
   if (tps_memory_near(memory, device))
     return device->face->copy(device, to, from, bytes, stream->handle, op, err);
   return device->face->copy_peer(device, to, in ? other : device, from,
-                                 in ? device : other, bytes, stream->handle,
-                                 op, err);
+                                 in ? device : other, bytes, stream->handle, op,
+                                 err);
 }
 
 /* Queues it; *seq is then its number. */
@@ -203,7 +205,8 @@ static int write_piece(struct tps_staging *s, tps_stream *stream,
   return code;
 }
 
-/* What staging needs of stream and memory: one device, an open stream, a range. */
+/* What staging needs of stream and memory: one device, an open stream, a range.
+ */
 static int check(tps_stream *stream, tps_memory *memory, uint64_t first,
                  uint64_t bytes, tps_error *err) {
   char a[32], b[32];
@@ -241,7 +244,7 @@ int tps_memory_write(tps_stream *stream, tps_memory *memory, uint64_t first,
   return code;
 }
 
-/* ---- reading --------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 typedef struct reading {
   struct tps_staging *s;
@@ -256,18 +259,17 @@ static uint64_t piece_bytes(const reading *r, uint64_t i) {
   return left < CHUNK_BYTES ? left : CHUNK_BYTES;
 }
 
-/* Queues piece i into its half. The last one needs no event: its stream is waited
- * for. */
+/* Queues piece i into its half. The last one needs no event: its stream is
+ * waited for. */
 static int queue_piece(reading *r, uint64_t i, tps_error *err) {
   fence *f = &r->s->halves[i % 2];
   int code = wait_fence(f, err);
   if (code != 0) return code;
   set_fence(f, r->stream);
   uint64_t seq = r->stream->last_seq;
-  code = queue_copy(r->stream, r->memory, r->first + i * CHUNK_BYTES,
-                    piece_bytes(r, i),
-                    r->s->back->address + i % 2 * CHUNK_BYTES, false, &seq,
-                    err);
+  code = queue_copy(
+      r->stream, r->memory, r->first + i * CHUNK_BYTES, piece_bytes(r, i),
+      r->s->back->address + i % 2 * CHUNK_BYTES, false, &seq, err);
   f->seq = seq;
   if (code == 0 && i + 1 < r->pieces)
     code = tps_event_mark(r->stream, &f->event, err);
@@ -300,14 +302,14 @@ static int read_staged(reading *r, tps_error *err) {
   return code;
 }
 
-/* Pinned memory needs no staging: the stream is waited for, the bytes are there. */
+/* Pinned memory needs no staging: the stream is waited for, the bytes are
+ * there. */
 static int read_pinned(const reading *r, tps_error *err) {
   tps_stream *stream = r->stream;
   int code = tps_uses_ready(r->memory, stream, err);
   if (code != 0) return code;
   uint64_t seq = stream->last_seq;
-  code = tps_wait(stream->parts->local, stream->handle, NULL, TPS_FOREVER,
-                  err);
+  code = tps_wait(stream->parts->local, stream->handle, NULL, TPS_FOREVER, err);
   if (code != 0) return code;
   tps_stream_reached(stream, seq);
   memcpy(r->to, (char *)r->memory->host + r->first, r->bytes);
@@ -332,7 +334,7 @@ int tps_memory_read(tps_stream *stream, tps_memory *memory, uint64_t first,
   return code;
 }
 
-/* ---- the end ------------------------------------------------------------------------------ */
+/* ---- the end ------------------------------------------------------------- */
 
 /* Gives the block to the reclaim list, after what the fences stand for. */
 static void retire(tps_local *local, tps_pinned *block, const fence *fences,

@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Streams. `refs` are the owners: with the last one the driver's stream goes at
- * once. `holds` (memory, events, staging) keep the struct only, so that a buffer
- * that lives for ever does not keep every stream it was used on open. */
+ * once. `holds` (memory, events, staging) keep the struct only, so that a
+ * buffer that lives for ever does not keep every stream it was used on open. */
 #include <stdlib.h>
 
 #include "runtime/parts.h"
@@ -14,7 +14,7 @@ typedef struct whole {
   struct tps_stream_parts parts;
 } whole;
 
-/* ---- lists ------------------------------------------------------------------ */
+/* ---- lists --------------------------------------------------------------- */
 
 static void list_append(tps_stream_list *list, tps_stream *stream) {
   stream->parts->next = NULL;
@@ -38,7 +38,7 @@ static void list_remove(tps_stream_list *list, tps_stream *stream) {
     list->first = next;
 }
 
-/* ---- making ------------------------------------------------------------------- */
+/* ---- making -------------------------------------------------------------- */
 
 static tps_stream *new_stream(tps_local *local, tps_error *err) {
   whole *w = calloc(1, sizeof *w);
@@ -114,7 +114,7 @@ tps_stream *tps_reclaim_stream(tps_local *local, tps_error *err) {
   return local->reclaim = stream;
 }
 
-/* ---- closing -------------------------------------------------------------------- */
+/* ---- closing ------------------------------------------------------------- */
 
 static bool work_left(const tps_stream *stream) {
   const struct tps_stream_parts *parts = stream->parts;
@@ -215,7 +215,7 @@ void tps_stream_unref(tps_stream *stream) {
   tps_context_release(context);
 }
 
-/* ---- state -------------------------------------------------------------------------- */
+/* ---- state --------------------------------------------------------------- */
 
 int tps_stream_refuse(const tps_stream *stream, tps_error *err) {
   if (stream->closed)
@@ -269,7 +269,7 @@ int tps_stream_synchronize(tps_stream *stream, uint64_t timeout_ns,
   return code;
 }
 
-/* ---- order between streams ------------------------------------------------------------ */
+/* ---- order between streams ----------------------------------------------- */
 
 bool tps_stream_covers(const tps_stream *later, const tps_stream *earlier,
                        uint64_t seq) {
@@ -294,8 +294,8 @@ void tps_stream_note_wait(tps_stream *later, const tps_stream *earlier,
   if (parts->waited[i].seq < seq) parts->waited[i].seq = seq;
 }
 
-static int wait_event(tps_stream *stream, tps_device_event *event,
-                      tps_op *op, tps_error *err) {
+static int wait_event(tps_stream *stream, tps_device_event *event, tps_op *op,
+                      tps_error *err) {
   tps_device *device = stream->device;
   int code = device->face->stream_wait_event(device, stream->parts->handle,
                                              event, op, err);
@@ -304,8 +304,8 @@ static int wait_event(tps_stream *stream, tps_device_event *event,
   return tps_failed(device, stream->parts->local, code, err);
 }
 
-/* The event that marks the present end of `earlier`; *pooled tells whether it is
- * to be given back. NULL: nothing to wait for. */
+/* The event that marks the present end of `earlier`; *pooled tells whether it
+ * is to be given back. NULL: nothing to wait for. */
 static int end_of(tps_stream *earlier, tps_device_event **out, bool *pooled,
                   tps_error *err) {
   *pooled = earlier->parts->handle != NULL;
@@ -330,7 +330,7 @@ int tps_stream_follow(tps_stream *later, tps_stream *earlier, uint64_t seq,
   return code;
 }
 
-/* ---- user's waits: recorded like those through events ------------------------------------ */
+/* ---- user's waits: recorded like those through events -------------------- */
 
 static int record_mark(tps_stream *stream, tps_device_event *event, uint64_t id,
                        tps_error *err) {
@@ -339,8 +339,7 @@ static int record_mark(tps_stream *stream, tps_device_event *event, uint64_t id,
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   op->event = id;
   tps_op_announce(op);
-  int code =
-      device->face->event_record(device, event, stream->handle, op, err);
+  int code = device->face->event_record(device, event, stream->handle, op, err);
   if (code == 0) return 0;
   tps_op_broke(op);
   return tps_failed(device, stream->parts->local, code, err);

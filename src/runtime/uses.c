@@ -97,9 +97,9 @@ int tps_uses_wait(tps_memory *memory, tps_error *err) {
     if (tps_stream_passed(stream, parts->marks[i].seq)) continue;
     if (s->handle == NULL && s->closing == NULL) continue;
     uint64_t seq = stream->last_seq;
-    int code = tps_wait(s->local, s->handle,
-                        s->handle == NULL ? s->closing : NULL, TPS_FOREVER,
-                        err);
+    int code =
+        tps_wait(s->local, s->handle, s->handle == NULL ? s->closing : NULL,
+                 TPS_FOREVER, err);
     if (code != 0) return code;
     tps_stream_reached(stream, seq);
   }
