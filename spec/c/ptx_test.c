@@ -126,7 +126,7 @@ static void old_version(void **state) {
   tps_ptx_module *m = read_text(".version 1.4\n.target sm_13, map_f64_to_f32\n"
                                 ".entry k { ret; }");
   assert_int_equal(m->version, 14);
-  assert_int_equal(m->address_size, 32);
+  assert_int_equal(m->address_size, 64);
   assert_true(m->functions[0].entry);
   tps_ptx_free(m);
 }
@@ -945,7 +945,7 @@ static void sorts_of_operands(void **state) {
   body_fails("ld.global.f32 %g1, [%d1];", "line 6: operand 1 of "
              "'ld.global.f32': register '%g1' is .f64, not a 32-bit float");
   body_fails("mov.b64 %d1, %f1;", "line 6: operand 2 of 'mov.b64': register "
-             "'%f1' is .f32, not a 64-bit");
+             "'%f1' is .f32, not a 64-bit register");
   body_fails("mov.f32 %f1, 1;", "line 6: operand 2 of 'mov.f32' must be a "
              "float");
   body_fails("min.s32 %r1, %r2, 1.0;", "line 6: operand 3 of 'min.s32' must "
@@ -1276,7 +1276,8 @@ static void described_kernel(void **state) {
 }
 
 /* What a body does through parameters a and b. */
-static void check_access(const char *functions, const char *body, int a, int b) {
+static void check_access(const char *functions, const char *body, int a,
+                         int b) {
   char text[2000] = "";
   tps_image_desc d;
   strcat(text, functions);

@@ -5,9 +5,9 @@
  * .param variable carries the set of inputs that its value is made of; whatever
  * is computed from a pointer is taken for a pointer into the same memory, so
  * that masking its low bits does not lose it. An address tells on the inputs it
- * is made of; a pointer that goes to memory or to unknown code is lost: UNKNOWN.
- * Control flow is ignored: passes over the instructions until nothing changes,
- * and over the functions until no summary does.
+ * is made of; a pointer that goes to memory or to unknown code is lost:
+ * UNKNOWN. Control flow is ignored: passes over the instructions until nothing
+ * changes, and over the functions until no summary does.
  */
 #include "ptx/access.h"
 

@@ -25,7 +25,8 @@ int32_t tps_ptx_add_register(reader *r, const char *name, uint8_t type) {
 }
 
 /* Text of `stem` and `tail` into the scratch bytes, interned. */
-static int32_t join(reader *r, const char *stem, size_t size, const char *tail) {
+static int32_t join(reader *r, const char *stem, size_t size,
+                    const char *tail) {
   size_t tail_size = strlen(tail);
   r->scratch.used = 0;
   char *text = tps_ptx_push(r, &r->scratch, size + tail_size);

@@ -222,15 +222,16 @@ static call_text read_parts(reader *r) {
 }
 
 static signature find_signature(reader *r, const call_text *c) {
-  if (c->target.kind == TPS_PTX_OPD_FUNC) return of_function(r, c->target.index);
+  if (c->target.kind == TPS_PTX_OPD_FUNC)
+    return of_function(r, c->target.index);
   if (c->table < 0)
     tps_ptx_stop(r, r->now.line,
                  "call through a register without targets or a prototype");
   return of_table(r, tps_ptx_name_text(r, c->table));
 }
 
-/* The table is entered last: its fixup takes the number of the next instruction,
- * and by then the moves before the call are out. */
+/* The table is entered last: its fixup takes the number of the next
+ * instruction, and by then the moves before the call are out. */
 void tps_ptx_call_read(reader *r) {
   uint64_t call_bytes = r->call_bytes;
   call_text c = read_parts(r);

@@ -10,8 +10,8 @@
  * A rule's pattern has two characters for each operand; those behind its end
  * may be anything. The second is the number of the type that tells the width,
  * or a dot:
- *   d source or destination register of exactly that width    D at least as wide
- *   s register of that width, number, special register, name  S at least as wide
+ *   d destination register of that width    D at least as wide, or a vector
+ *   s register of that width, number, special register, name    S likewise
  *   I 32-bit integer register    i the same as a source    p predicate source
  *   P predicate destination    o the same, or p|q
  *   q 32-bit register, or d|p    a address    * anything
@@ -164,7 +164,7 @@ static bool fits(uint8_t type, want w) {
 
 static void check_type(reader *r, const instruction *i, unsigned at,
                        const operand *o, want w) {
-  static const char *const sorts[] = {"", " integer", " float"};
+  static const char *const sorts[] = {" register", " integer", " float"};
   opcode_text text;
   if (fits(o->type, w)) return;
   const char *name = AT(r->registers, tps_ptx_register, o->index)->name;
@@ -242,7 +242,7 @@ static void check_vector(reader *r, const instruction *i, unsigned at, want w,
   }
 }
 
-/* Addresses are whole numbers; global and generic ones fill the address size. */
+/* Addresses are whole numbers; global and generic ones have the full size. */
 static void check_address(reader *r, const instruction *i, unsigned at) {
   opcode_text text;
   const operand *o = &i->operands[at];
@@ -250,8 +250,8 @@ static void check_address(reader *r, const instruction *i, unsigned at) {
   unsigned bytes = width(o->type), whole = r->module.address_size / 8;
   bool memory = i->op == TPS_PTX_OP_LD || i->op == TPS_PTX_OP_ST ||
                 i->op == TPS_PTX_OP_ATOM || i->op == TPS_PTX_OP_RED;
-  bool full = memory && (i->space == TPS_PTX_GENERIC ||
-                         i->space == TPS_PTX_GLOBAL);
+  bool full = memory && r->address_size_given &&
+              (i->space == TPS_PTX_GENERIC || i->space == TPS_PTX_GLOBAL);
   if (sort_of(o->type) != FLOAT && bytes != PREDICATE_WIDTH &&
       (!full || bytes == whole))
     return;

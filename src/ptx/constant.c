@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Constant expressions: 64-bit integers as in C, doubles, and an address plus or
- * minus a number. Operators climb by precedence, so that the long lists of plain
- * numbers in initialisers cost one step each.
+ * Constant expressions: 64-bit integers as in C, doubles, and an address plus
+ * or minus a number. Operators climb by precedence, so that the long lists of
+ * plain numbers in initialisers cost one step each.
  */
 #include "ptx/reader.h"
 
@@ -212,7 +212,8 @@ static uint64_t divide(reader *r, int operator, constant a, constant b,
 
 static uint64_t shift(int operator, constant a, uint64_t by) {
   if (operator == T_LEFT) return by > 63 ? 0 : a.bits << by;
-  if (a.type == TPS_PTX_S64) return (uint64_t)((int64_t)a.bits >> (by > 63 ? 63 : by));
+  if (a.type == TPS_PTX_S64)
+    return (uint64_t)((int64_t)a.bits >> (by > 63 ? 63 : by));
   return by > 63 ? 0 : a.bits >> by;
 }
 
@@ -228,7 +229,8 @@ static constant integer_binary(reader *r, int operator, constant a,
     case '+': return number(type, a.bits + b.bits);
     case '-': return number(type, a.bits - b.bits);
     case '*': return number(type, a.bits * b.bits);
-    case '/': case '%': return number(type, divide(r, operator, a, b, is_signed));
+    case '/': case '%':
+      return number(type, divide(r, operator, a, b, is_signed));
     case '&': return number(type, a.bits & b.bits);
     case '|': return number(type, a.bits | b.bits);
     case '^': return number(type, a.bits ^ b.bits);

@@ -28,7 +28,8 @@ static void grow_slots(reader *r) {
 
 static const split *find_split(reader *r, const opcode_at *o) {
   if (COUNT(r->splits, split) * 2 >= r->split_slot_count) grow_slots(r);
-  uint32_t hash = tps_ptx_hash(o->text, o->size), mask = r->split_slot_count - 1;
+  uint32_t mask = r->split_slot_count - 1;
+  uint32_t hash = tps_ptx_hash(o->text, o->size);
   uint32_t at = hash & mask;
   for (; r->split_slots[at] != 0; at = (at + 1) & mask) {
     const split *s = AT(r->splits, split, r->split_slots[at] - 1);

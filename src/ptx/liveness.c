@@ -203,8 +203,9 @@ static void solve(flow *w) {
 static bool make_sets(flow *w) {
   size_t size = ((size_t)w->block_count + 1) * w->words;
   w->in = calloc(size + 1, sizeof *w->in);
-  w->live_bits = w->in == NULL ? NULL : w->in + w->block_count * (size_t)w->words;
-  return w->in != NULL;
+  if (w->in == NULL) return false;
+  w->live_bits = w->in + (size_t)w->block_count * w->words;
+  return true;
 }
 
 static bool make_tables(flow *w) {

@@ -13,7 +13,8 @@
 
 uint32_t tps_ptx_hash(const char *text, uint32_t size) {
   uint32_t hash = 2166136261u;
-  for (uint32_t i = 0; i < size; i++) hash = (hash ^ (uint8_t)text[i]) * 16777619u;
+  for (uint32_t i = 0; i < size; i++)
+    hash = (hash ^ (uint8_t)text[i]) * 16777619u;
   return hash ^ hash >> 15;
 }
 

@@ -3,10 +3,11 @@
  *
  * The words of PTX instructions, as two lists: mnemonics (the text before the
  * first dot) and modifiers. Types (.b32 .f16x2), spaces (.global) and vector
- * widths (.v4) are not in the lists: an instruction holds them apart. A word with
- * punctuation has it as _: .L1::no_allocate is TPS_PTX_M_L1__NO_ALLOCATE. One
- * number serves every meaning of a word: .lo of mul and of setp, .nan of setp and
- * .NaN of min, .b of wmma and of sust; M64NK stands for every wgmma shape.
+ * widths (.v4) are not in the lists: an instruction holds them apart. A word
+ * with punctuation has it as _: .L1::no_allocate is TPS_PTX_M_L1__NO_ALLOCATE.
+ * One number serves every meaning of a word: .lo of mul and of setp, .nan of
+ * setp and .NaN of min, .b of wmma and of sust; M64NK stands for every shape of
+ * wgmma.
  *
  * Both lists are in the order of their bytes: the reader searches them by
  * halving. X(symbol, text).

@@ -81,15 +81,14 @@ static void read_version(reader *r) {
     p++;
     minor = digits(&p, end);
   }
-  if (p != end || r->text[r->pos] == '.' || (!tps_ptx_is(r, T_FLOAT) && !tps_ptx_is(r, T_INTEGER)) ||
-      minor > 9)
+  bool is_number = tps_ptx_is(r, T_FLOAT) || tps_ptx_is(r, T_INTEGER);
+  if (!is_number || p != end || r->text[r->pos] == '.' || minor > 9)
     tps_ptx_unexpected(r, "a version such as 8.0");
   if (major < 1 || major > 9)
     tps_ptx_stop_code(r, TPS_UNSUPPORTED_PTX_VERSION,
                       "PTX version %u.%u (this reader knows 1.0 to 9.9)", major,
                       minor);
   r->module.version = major * 10 + minor;
-  if (r->module.version < 23) r->module.address_size = 32;
   tps_ptx_next(r);
 }
 
@@ -124,6 +123,7 @@ static void read_address_size(reader *r) {
   if (size != 32 && size != 64)
     tps_ptx_stop(r, line, "address size of %u bits (32 or 64)", (unsigned)size);
   r->module.address_size = (unsigned)size;
+  r->address_size_given = true;
 }
 
 /* --- aliases */

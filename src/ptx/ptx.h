@@ -105,8 +105,8 @@ typedef enum tps_ptx_operand_kind {
   TPS_PTX_OPD_IMM,    /* value: the 64 bits; `type` U64/S64 for an integer
                          (sign extended), F32 for 0f…, F64 for 0d… or decimal */
   TPS_PTX_OPD_SREG,   /* index: tps_ptx_sreg */
-  TPS_PTX_OPD_VAR,    /* address of a variable + value: index into the function's
-                         vars if `local`, else into the module's */
+  TPS_PTX_OPD_VAR,    /* address of a variable + value: index into the
+                         function's vars if `local`, else into the module's */
   TPS_PTX_OPD_FUNC,   /* index: a function's address, or a call's target */
   TPS_PTX_OPD_ADDR,   /* [base + value]: base_kind REG, VAR or IMM (absolute) */
   TPS_PTX_OPD_VEC,    /* {a, b, …}: `count` operands from index `first` */
@@ -212,7 +212,10 @@ typedef struct tps_ptx_var {
   uint64_t offset; /* in the frame of its kind: kernel parameter block,
                       function's local depot, function's static shared block,
                       function's .param area (inputs, returns, and call params
-                      each numbered from 0 in their own area) */
+                      each numbered from 0 in their own area; call params of
+                      scopes that are never open together share bytes); 0 of
+                      the module's variables, of .global and .const, and of
+                      unsized ones: the engine places those */
   const void *init; /* `size` bytes, or NULL for zeros */
   const tps_ptx_relocation *relocations;
   uint32_t relocation_count;
@@ -247,9 +250,9 @@ typedef struct tps_ptx_function {
   uint32_t register_count;
   const tps_ptx_var *vars; /* returns, inputs, then everything of the body */
   uint32_t var_count, return_count, input_count;
-  const tps_ptx_instruction *instructions; /* the last one is always a ret, exit,
-                                              trap or bra: a body that falls off
-                                              its end gets a ret */
+  const tps_ptx_instruction *instructions; /* the last one is always a ret,
+                                              exit, trap or bra: a body that
+                                              falls off its end gets a ret */
   uint32_t instruction_count;
   const tps_ptx_operand *parts; /* elements of VEC, PAIR and LIST */
   uint32_t part_count;
@@ -269,7 +272,7 @@ typedef struct tps_ptx_module {
   unsigned version; /* 90 for 9.0 */
   unsigned target;  /* 80 for sm_80 */
   bool target_specific; /* sm_90a */
-  unsigned address_size;
+  unsigned address_size; /* 32 or 64; 64 when the text does not say */
   const tps_ptx_var *vars; /* module scope: .global .const .shared */
   uint32_t var_count;
   const tps_ptx_function *functions;
@@ -282,8 +285,8 @@ typedef struct tps_ptx_module {
 
 /* Reads `size` bytes of PTX. Errors: INVALID_PTX with "line N: …" (what was
  * found, what was expected), UNSUPPORTED_PTX_VERSION for a version above 9.x or
- * below 1.0, INVALID_IMAGE when it does not begin like PTX at all. Text need not
- * end in NUL; NUL bytes inside are an error (but trailing ones are ignored). */
+ * below 1.0, INVALID_IMAGE when it does not begin like PTX at all. Text need
+ * not end in NUL; NUL bytes inside are an error (but trailing ones are ignored). */
 int tps_ptx_parse(const char *text, size_t size, tps_ptx_module **out,
                   tps_error *err);
 void tps_ptx_free(tps_ptx_module *module);

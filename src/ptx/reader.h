@@ -6,10 +6,11 @@
  * tps_ptx_stop (a longjmp to tps_ptx_parse): nothing the parse owns outside its
  * reader, so nothing leaks and no caller has a code to pass on.
  *
- * parser.c the module; lexer.c tokens; names.c names, scopes, labels; constant.c
- * constant expressions; variable.c, initialiser.c variables; function.c heads;
- * body.c, directive.c statements; operand.c, instruction.c, call.c instructions;
- * checks.c what an opcode demands of its operands; liveness.c registers.
+ * parser.c the module; lexer.c tokens; names.c names, scopes, labels;
+ * constant.c constant expressions; variable.c, initialiser.c variables;
+ * function.c heads; body.c, directive.c statements; operand.c, instruction.c,
+ * call.c instructions; checks.c what an opcode demands of its operands;
+ * uses.c, liveness.c registers.
  */
 #ifndef TPS_PTX_READER_H
 #define TPS_PTX_READER_H
@@ -124,6 +125,7 @@ typedef struct reader {
   uint32_t *split_slots;
   uint32_t split_slot_count;
 
+  bool address_size_given; /* else 64 is only likely */
   buffer vars;      /* tps_ptx_var of the module */
   buffer functions; /* tps_ptx_function */
   buffer locs;      /* tps_ptx_loc */
@@ -162,7 +164,7 @@ _Noreturn void tps_ptx_stop_code(reader *r, int code, const char *format, ...)
 void *tps_ptx_take(reader *r, size_t size); /* zeroed, of the arena */
 /* Room for one more element of `size` bytes, zeroed. */
 void *tps_ptx_push(reader *r, buffer *b, size_t size);
-void *tps_ptx_copy(reader *r, const void *data, size_t size); /* NULL if empty */
+void *tps_ptx_copy(reader *r, const void *data, size_t size); /* or NULL */
 
 #define COUNT(b, type) ((uint32_t)((b).used / sizeof(type)))
 #define AT(b, type, i) (&((type *)(void *)(b).data)[i])
