@@ -1,0 +1,461 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- The command: its options, exit statuses, tracebacks, the prompt, Ctrl-C, and
+-- the wait at the end of a script. What it shares with lua5.4 is compared with
+-- lua5.4.
+local run = require "spec.support.run"
+
+local build = assert(os.getenv "TPS_BUILD")
+local COMMAND = build .. "/tpstream"
+local KEPT = { TPSTREAM_DEVICE = "sim" }
+
+local function options_of(options)
+  local copy = { env = {} }
+  for k, v in pairs(options or {}) do copy[k] = v end
+  copy.env = setmetatable({}, nil)
+  for k, v in pairs(KEPT) do copy.env[k] = v end
+  for k, v in pairs(options and options.env or {}) do copy.env[k] = v end
+  return copy
+end
+
+local function tpstream(arguments, options)
+  local words = { COMMAND }
+  table.move(arguments, 1, #arguments, 2, words)
+  return run.command(words, options_of(options))
+end
+
+local function script(text, options)
+  local copy = options_of(options)
+  copy.interpreter = COMMAND
+  return run.script(text, copy)
+end
+
+-- The same command line under lua5.4, with its name in messages made ours.
+local function same_as_lua(arguments, options)
+  local ours = tpstream(arguments, options)
+  local words = { "lua5.4" }
+  table.move(arguments, 1, #arguments, 2, words)
+  local theirs = run.command(words, options_of(options))
+  local function plain(r, name)
+    local text = r.stderr:gsub(name:gsub("%p", "%%%0"), "NAME")
+    return { r.stdout, text, r.status }
+  end
+  assert.same(plain(theirs, "lua5.4"), plain(ours, COMMAND))
+  return ours
+end
+
+local function with_file(text, fn)
+  local path = os.tmpname()
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
+  file:close()
+  local ok, err = pcall(fn, path)
+  os.remove(path)
+  assert(ok, err)
+end
+
+describe("the command line", function()
+  it("runs -e", function()
+    local r = same_as_lua { "-e", "print(1 + 1)" }
+    assert.equal("2\n", r.stdout)
+  end)
+
+  it("runs -e with the text joined", function()
+    same_as_lua { "-eprint(7)" }
+  end)
+
+  it("runs several -e in order", function()
+    local r = same_as_lua { "-e", "x = 1", "-e", "print(x)" }
+    assert.equal("1\n", r.stdout)
+  end)
+
+  it("stops at the first -e that fails", function()
+    local r = tpstream { "-e", "error 'first'", "-e", "print 'second'" }
+    assert.equal(1, r.status)
+    assert.equal("", r.stdout)
+  end)
+
+  it("requires -l into a global", function()
+    local r = same_as_lua { "-l", "string", "-e", "print(string.rep('a', 3))" }
+    assert.equal("aaa\n", r.stdout)
+  end)
+
+  it("requires -l into a global of another name", function()
+    local r = same_as_lua { "-l", "s=string", "-e", "print(s.rep('b', 2))" }
+    assert.equal("bb\n", r.stdout)
+  end)
+
+  it("requires tpstream by -l", function()
+    local r = tpstream { "-l", "tp=tpstream", "-e", "print(type(tp.Stream))" }
+    assert.equal("function\n", r.stdout)
+  end)
+
+  it("fails with 1 when -l finds no module", function()
+    local r = tpstream { "-l", "no_such_module" }
+    assert.equal(1, r.status)
+    assert.matches("module 'no_such_module' not found", r.stderr, 1, true)
+  end)
+
+  it("shows Lua's version with -v and runs nothing", function()
+    same_as_lua { "-v" }
+  end)
+
+  it("shows the version and goes on with -v and a script", function()
+    with_file("print 'run'", function(path)
+      same_as_lua { "-v", path }
+    end)
+  end)
+
+  it("ignores Lua's variables with -E", function()
+    local env = { LUA_INIT = "print 'init'", LUA_PATH = "/nowhere/?.lua" }
+    local r = same_as_lua({ "-E", "-e", "print(package.path)" }, { env = env })
+    assert.not_matches("init\n", r.stdout)
+    assert.not_matches("/nowhere", r.stdout, 1, true)
+  end)
+
+  it("takes -- as the end of options", function()
+    with_file("print(...)", function(path)
+      same_as_lua { "--", path, "-e", "x" }
+    end)
+  end)
+
+  it("reads standard input for -, with arguments", function()
+    local r = same_as_lua({ "-", "a", "b" }, { stdin = "print(...)" })
+    assert.equal("a\tb\n", r.stdout)
+  end)
+
+  it("reads standard input when there is no script", function()
+    same_as_lua({}, { stdin = "#!shebang\nprint(debug.getinfo(1).short_src)" })
+  end)
+
+  it("counts the lines of standard input as they are", function()
+    local r = same_as_lua({ "-" }, { stdin = "#!shebang\n\nerror 'x'" })
+    assert.matches("stdin:3: x", r.stderr, 1, true)
+  end)
+
+  it("passes over a byte-order mark on standard input", function()
+    same_as_lua({}, { stdin = "\xEF\xBB\xBFprint 'fine'" })
+  end)
+
+  for _, words in ipairs {
+    { "-x" }, { "--nonsense" }, { "-e" }, { "-l" }, { "-vv" }, { "-e", "-i" },
+    { "--device" }, { "-ii" },
+  } do
+    it("refuses " .. table.concat(words, " ") .. " with 2", function()
+      local r = tpstream(words)
+      assert.equal(2, r.status)
+      assert.matches("'" .. words[1] .. "'", r.stderr, 1, true)
+      assert.matches("usage:", r.stderr, 1, true)
+      assert.equal("", r.stdout)
+    end)
+  end
+
+  it("shows every option with --help and -h", function()
+    local r = tpstream { "--help" }
+    assert.equal(0, r.status)
+    assert.equal("", r.stderr)
+    for _, word in ipairs {
+      "-e", "-i", "-l", "-v", "-E", "-W", "--", "--help", "--version",
+      "--device", "--devices",
+    } do
+      assert.matches(word, r.stdout, 1, true)
+    end
+    assert.equal(r.stdout, tpstream({ "-h" }).stdout)
+  end)
+
+  it("shows its version with --version", function()
+    local r = tpstream { "--version" }
+    assert.equal(0, r.status)
+    assert.matches("^tpstream %d+%.%d+%.%d+ %(Lua 5%.4%.%d+%)\n$", r.stdout)
+  end)
+
+  it("says so when the output can't be written", function()
+    local r = run.command({ "sh", "-c", COMMAND .. " --version > /dev/full" })
+    assert.equal(1, r.status)
+  end)
+end)
+
+describe("a script", function()
+  local SHOW = [[
+    local low = 0
+    while arg[low - 1] do low = low - 1 end
+    for i = low + 1, #arg do io.write("[", i, "]=", arg[i], " ") end
+    print(select("#", ...), ...)]]
+
+  it("gets its arguments in ... and arg", function()
+    with_file(SHOW, function(path)
+      same_as_lua { path, "a", "b c", "" }
+      same_as_lua { "-W", "-e", "x = 1", path, "a", "-v" }
+    end)
+  end)
+
+  it("has arg also without a script", function()
+    same_as_lua { "-e", "print(#arg, arg[1])" }
+  end)
+
+  it("that is missing is named, with 1", function()
+    local r = same_as_lua { "/nowhere/script.lua", "x" }
+    assert.equal(1, r.status)
+    assert.matches("/nowhere/script.lua", r.stderr, 1, true)
+  end)
+
+  it("that does not compile is shown with its line", function()
+    local r = script "x = = 1"
+    assert.equal(1, r.status)
+    assert.matches(":1: unexpected symbol near '='", r.stderr, 1, true)
+  end)
+
+  it("that raises a string ends in a traceback", function()
+    with_file("local function f() error 'boom' end\nf()", function(path)
+      local r = same_as_lua { path }
+      assert.equal(1, r.status)
+      assert.matches(":1: boom\nstack traceback:", r.stderr, 1, true)
+    end)
+  end)
+
+  it("that raises a number, nil or a table is shown as lua5.4 does", function()
+    same_as_lua { "-e", "error(42)" }
+    same_as_lua { "-e", "error()" }
+    same_as_lua { "-e", "error {}" }
+  end)
+
+  it("that raises an object ends in its text and a traceback", function()
+    local r = script [[
+      local meta = { __tostring = function() return "an object's text" end }
+      error(setmetatable({}, meta))]]
+    assert.equal(1, r.status)
+    assert.matches("an object's text\nstack traceback:", r.stderr, 1, true)
+    assert.matches(":2: in main chunk", r.stderr, 1, true)
+  end)
+
+  it("survives an object whose text can't be had", function()
+    local r = script [[
+      error(setmetatable({}, { __tostring = function() error "no" end }))]]
+    assert.equal(1, r.status)
+    assert.matches("(error object is a table value)", r.stderr, 1, true)
+  end)
+
+  it("is followed by -i", function()
+    with_file("y = 5", function(path)
+      local r = tpstream({ "-i", path }, { stdin = "y + 1\n" })
+      assert.matches("> 6\n", r.stdout, 1, true)
+    end)
+  end)
+
+  it("runs LUA_INIT first, and LUA_INIT_5_4 before it", function()
+    same_as_lua({ "-e", "print 'script'" },
+                { env = { LUA_INIT = "print 'init'" } })
+    same_as_lua({ "-e", "print 'script'" }, {
+      env = { LUA_INIT = "print 'init'", LUA_INIT_5_4 = "print '5.4'" },
+    })
+  end)
+
+  it("runs LUA_INIT from a file", function()
+    with_file("print 'from a file'", function(path)
+      same_as_lua({ "-e", "print 'script'" },
+                  { env = { LUA_INIT = "@" .. path } })
+    end)
+  end)
+
+  it("does not run when LUA_INIT fails", function()
+    local r = same_as_lua({ "-e", "print 'script'" },
+                          { env = { LUA_INIT = "error 'in init'" } })
+    assert.equal(1, r.status)
+    assert.equal("", r.stdout)
+  end)
+
+  it("finds modules where lua5.4 does", function()
+    local env = { LUA_PATH = "/a/?.lua;;", LUA_CPATH = "/b/?.so;;" }
+    same_as_lua({ "-e", "print(package.path, package.cpath)" }, { env = env })
+    same_as_lua({ "-e", "print(package.path, package.cpath)" },
+                { env = { LUA_PATH = false, LUA_CPATH = false } })
+  end)
+
+  it("can load C modules", function()
+    local r = tpstream { "-e", "print(type(require 'lfs'.attributes))" }
+    assert.equal("function\n", r.stdout)
+  end)
+
+  it("leaves no global of ours", function()
+    same_as_lua { "-e", [[
+      local names = {}
+      for k in pairs(_G) do names[#names + 1] = k end
+      table.sort(names)
+      print(table.concat(names, " "))]] }
+  end)
+
+  it("is busted itself", function()
+    local r = tpstream({ "/usr/bin/busted", "--version" })
+    assert.equal(0, r.status)
+    assert.matches("^%d+%.%d+", r.stdout)
+  end)
+end)
+
+describe("leaving", function()
+  for _, case in ipairs {
+    { "os.exit()", 0 }, { "os.exit(true)", 0 }, { "os.exit(false)", 1 },
+    { "os.exit(7)", 7 }, { "os.exit(3, true)", 3 }, { "os.exit(true, true)", 0 },
+    { "coroutine.wrap(function() os.exit(4, true) end)()", 4 },
+  } do
+    it("by " .. case[1] .. " gives " .. case[2], function()
+      assert.equal(case[2], same_as_lua({ "-e", case[1] }).status)
+    end)
+  end
+
+  it("refuses a status that is no number", function()
+    same_as_lua { "-e", "print(pcall(os.exit, 'x'))" }
+  end)
+
+  it("closes the state, so that finalizers run", function()
+    same_as_lua { "-e", [[
+      setmetatable({}, { __gc = function() print "collected" end })]] }
+  end)
+
+  it("shows the error of a finalizer", function()
+    local r = script [[
+      setmetatable({}, { __gc = function() error "in a finalizer" end })]]
+    assert.equal(0, r.status)
+    assert.matches("Lua warning: error in __gc", r.stderr, 1, true)
+  end)
+
+  it("shows no warning after @off", function()
+    local r = script [[warn "@off" warn "hidden" warn "@on" warn("a", "b")]]
+    assert.equal("Lua warning: ab\n", r.stderr)
+  end)
+end)
+
+describe("the prompt", function()
+  local function prompt(lines)
+    local r = tpstream({ "-i" }, { stdin = lines })
+    assert.equal(0, r.status)
+    return r
+  end
+
+  it("prints the values of expressions", function()
+    local r = prompt "1 + 1\n= 2, nil\n"
+    assert.matches("> 2\n> 2\tnil\n> \n$", r.stdout)
+  end)
+
+  it("runs statements, and asks for more until they are whole", function()
+    local r = prompt "for i = 1, 2 do\nio.write(i, ';')\nend\n"
+    assert.matches("> >> >> 1;2;> \n$", r.stdout)
+  end)
+
+  it("goes on after an error", function()
+    local r = prompt "error 'bad'\nprint 'still here'\n"
+    assert.matches("stdin:1: bad\nstack traceback:", r.stderr, 1, true)
+    assert.matches("still here\n", r.stdout, 1, true)
+  end)
+
+  it("tells a chunk that never becomes whole", function()
+    local r = prompt "x =\n"
+    assert.matches("unexpected symbol near <eof>", r.stderr, 1, true)
+  end)
+
+  it("takes its marks from _PROMPT and _PROMPT2", function()
+    local r = prompt "_PROMPT = '$ ' _PROMPT2 = '$$ '\nprint(\n1)\n"
+    assert.matches("$ $$ 1\n$ \n", r.stdout, 1, true)
+  end)
+
+  it("says which device is used", function()
+    assert.matches("^tpstream [^\n]*simulated device is used", prompt("").stdout)
+  end)
+
+  it("has the module ready", function()
+    local r = prompt "tp = require 'tpstream'\ntp.device_count() >= 0\n"
+    assert.matches("> true\n", r.stdout, 1, true)
+  end)
+end)
+
+describe("devices", function()
+  it("are listed, one line each, with the one in use marked", function()
+    local r = tpstream({ "--devices" }, { env = { TPSTREAM_SIM_DEVICES = 2 } })
+    assert.equal(0, r.status)
+    assert.matches("%* sim:0 [^\n]*capability %d+%.%d+[^\n]*\n", r.stdout)
+    assert.matches("\n?  sim:1 ", r.stdout)
+    assert.matches("the simulated device is used", r.stdout, 1, true)
+  end)
+
+  it("are chosen by --device", function()
+    local text = "print(require 'tpstream'.current_device():index())"
+    for _, words in ipairs {
+      { "--device", "sim:1", "-e", text }, { "--device=sim:1", "-e", text },
+    } do
+      local r = tpstream(words, { env = { TPSTREAM_SIM_DEVICES = 2 } })
+      assert.equal("1\n", r.stdout)
+    end
+  end)
+
+  it("win over the environment", function()
+    local r = tpstream({ "--device", "sim", "-e",
+      "print(require 'tpstream'.current_device():kind())" },
+      { env = { TPSTREAM_DEVICE = "cuda:63" } })
+    assert.equal("sim\n", r.stdout)
+  end)
+
+  for _, name in ipairs { "sim:9", "cuda:99", "gpu", "", "-1", "sim:x" } do
+    it("that are not there (" .. name .. ") end with 3", function()
+      local r = tpstream { "--device=" .. name, "-e", "print 'ran'" }
+      assert.equal(3, r.status)
+      assert.equal("", r.stdout)
+      assert.matches("--device " .. name, r.stderr, 1, true)
+      assert.matches("visible: [^\n]*sim:0\n", r.stderr)
+    end)
+  end
+
+  it("are never told in a script's output", function()
+    local r = tpstream { "-e", "require 'tpstream'.Stream():close()" }
+    assert.equal("", r.stdout .. r.stderr)
+  end)
+end)
+
+describe("Ctrl-C", function()
+  local function interrupted(text)
+    return script(text, { signal = "INT", after = 0.7 })
+  end
+
+  it("ends a busy script with a traceback and 1", function()
+    local r = interrupted "local function f() while true do end end f()"
+    assert.equal(1, r.status)
+    assert.matches("interrupted!\nstack traceback:", r.stderr, 1, true)
+  end)
+
+  it("ends a busy coroutine inside coroutines", function()
+    local r = interrupted [[
+      local inner = coroutine.wrap(function() while true do end end)
+      coroutine.wrap(function() inner() end)()]]
+    assert.equal(1, r.status)
+    assert.matches("interrupted!", r.stderr, 1, true)
+  end)
+
+  it("ends a script that makes and drops coroutines", function()
+    local r = interrupted [[
+      while true do coroutine.wrap(function() coroutine.yield() end)() end]]
+    assert.equal(1, r.status)
+    assert.matches("interrupted!", r.stderr, 1, true)
+  end)
+
+  it("can be caught, once", function()
+    local r = interrupted [[
+      print(pcall(function() while true do end end))
+      print "goes on"]]
+    assert.equal(0, r.status)
+    assert.matches("^false\t[^\n]*interrupted!\ngoes on\n$", r.stdout)
+  end)
+
+  it("ends a wait", function()
+    local r = interrupted [[
+      local gate = require "spec.support.gate"
+      local tp = require "tpstream"
+      local g = gate.new()
+      local s = tp.Stream()
+      g:hold(s)
+      print(pcall(s.synchronize, s))
+      g:open()
+      s:synchronize()
+      print "done"]]
+    assert.equal(0, r.status, r.stderr)
+    assert.matches("^false\t[^\n]*interrupted!\ndone\n$", r.stdout)
+  end)
+end)
