@@ -99,6 +99,9 @@ static void add_target(reader *r, int32_t n) {
 
 static void add_target_range(reader *r, const char *stem, size_t size) {
   uint64_t count = tps_ptx_unsigned(r, "range of labels", 65536);
+  r->target_total += count;
+  if (r->target_total > 1 << 20)
+    tps_ptx_stop(r, r->tok.line, "ranges of more than %d labels", 1 << 20);
   tps_ptx_expect(r, '>', "a range of labels");
   for (uint64_t i = 0; i < count; i++) {
     char digits[24], *d = digits + sizeof digits;

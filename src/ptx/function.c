@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-enum { KERNEL_PARAM_LIMIT = 32764, AREA_LIMIT = 1 << 30 };
+enum { KERNEL_PARAM_LIMIT = 32764, AREA_LIMIT = 1 << 30,
+       MOST_RESULTS = 16 };
 
 /* --- areas */
 
@@ -195,6 +196,9 @@ static int32_t read_head(reader *r, tps_ptx_function *f) {
   if (tps_ptx_accept_word(r, "attribute")) skip_parentheses(r);
   if (!f->entry && tps_ptx_is(r, '('))
     f->return_count = tps_ptx_params(r, &r->locals, TPS_PTX_RETURN_PARAM);
+  if (f->return_count > MOST_RESULTS) /* each may cost a store at each ret */
+    tps_ptx_stop(r, r->tok.line, "%u results (limit %d)", f->return_count,
+                 MOST_RESULTS);
   if (!tps_ptx_is(r, T_NAME))
     tps_ptx_unexpected(r, f->entry ? "the name of a kernel"
                                    : "the name of a function");

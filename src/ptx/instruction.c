@@ -51,7 +51,7 @@ static const split *find_split(reader *r, const opcode_at *o) {
 /* --- emission */
 
 static void append(reader *r, const tps_ptx_instruction *instruction) {
-  enum { MOST = 1 << 24 };
+  enum { MOST = 1 << 22 };
   if (COUNT(r->instructions, tps_ptx_instruction) >= MOST)
     tps_ptx_stop(r, instruction->line, "more than %d instructions", MOST);
   *(tps_ptx_instruction *)tps_ptx_push(r, &r->instructions,
