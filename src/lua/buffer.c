@@ -203,7 +203,7 @@ static int buffer_pinned(lua_State *L) {
   return 1;
 }
 
-/* ---- writing and reading -------------------------------------------------- */
+/* ---- writing and reading ------------------------------------------------- */
 
 /* Streams are looked up last before they are used, and the buffers checked once
  * more: making a default stream's object may run a script's finalizers. */
@@ -241,7 +241,7 @@ static void check_same_dtype(lua_State *L, const tps_lua_buffer *to,
                tps_dtype_names[from->dtype], tps_dtype_names[to->dtype]);
 }
 
-/* Elements [from_first, + count) of *from to element to_first of *to, checked. */
+/* Elements [from_first, + count) of *from to element to_first of *to. */
 static void copy_elements(lua_State *L, tps_lua_buffer *to, int64_t to_first,
                           tps_lua_buffer *from, int64_t from_first,
                           int64_t count, tps_stream *stream) {

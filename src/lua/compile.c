@@ -223,7 +223,7 @@ static void fill_request(lua_State *L, int source, int index, int anchors,
 
 /* ---- diagnostics → text -------------------------------------------------- */
 
-/* Pushes the text of the chunk of the calling function; false: not to be had. */
+/* Pushes the text of the calling function's chunk; false: not to be had. */
 static bool push_script(lua_State *L, const lua_Debug *ar) {
   tps_error err;
   if (*ar->source == '@') return tps_push_file(L, ar->source + 1, &err);

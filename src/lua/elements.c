@@ -204,7 +204,8 @@ static int push_half(lua_State *L, int dtype) {
   tps_check_any(L, 1);
   uint16_t bits = 0;
   tps_fit fit = tps_element_from(L, 1, dtype, &bits);
-  if (fit != TPS_FITS) tps_argument_error(L, 1, tps_push_misfit(L, 1, dtype, fit));
+  if (fit != TPS_FITS)
+    tps_argument_error(L, 1, tps_push_misfit(L, 1, dtype, fit));
   tps_lua_half *half = (tps_lua_half *)tps_new(L, TPS_TYPE_HALF,
                                                sizeof(tps_lua_half), 0);
   half->bits = bits;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * The files of lua/tpstream/, as the build turns them into C arrays: name is the
- * path below lua/tpstream/ without ".lua" ("diagnostics"), text is not
+ * The files of lua/tpstream/, as the build turns them into C arrays: name is
+ * the path below lua/tpstream/ without ".lua" ("diagnostics"), text is not
  * NUL-terminated. */
 #ifndef TPS_LUA_EMBEDDED_H
 #define TPS_LUA_EMBEDDED_H

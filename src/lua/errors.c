@@ -127,9 +127,9 @@ int tps_interrupted(void *data) {
   return hook != NULL && hook != lua->hook;
 }
 
-/* Ctrl-C while waiting. The stand-alone interpreter's signal handler sets a hook
- * on the main coroutine that raises: called at once, so that it is not raised a
- * second time. */
+/* Ctrl-C while waiting. The stand-alone interpreter's signal handler sets a
+ * hook on the main coroutine that raises: called at once, so that it is not
+ * raised a second time. */
 static int raise_interrupt(lua_State *L, tps_lua *lua) {
   lua_Hook hook = lua_gethook(lua->main);
   if (L == lua->main && hook != NULL && hook != lua->hook) {

@@ -70,7 +70,8 @@ static int module_load(lua_State *L) {
   tps_check_type(L, 1, LUA_TSTRING);
   lua_settop(L, 1);
   const char *bytes = lua_tolstring(L, 1, &size);
-  if (size == 0) return tps_argument_error(L, 1, "empty: neither image nor path");
+  if (size == 0)
+    return tps_argument_error(L, 1, "empty: neither image nor path");
   if (!is_image(bytes, size)) {
     if (!tps_push_file(L, bytes, &err)) return tps_raise(L, &err);
     lua_replace(L, 1);
@@ -87,7 +88,7 @@ static int module_load(lua_State *L) {
   return 1;
 }
 
-/* ---- kernels -------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------- */
 
 /* An expression that names an instance of a template. */
 static bool is_instance(const char *name) { return strchr(name, '<') != NULL; }
@@ -124,7 +125,8 @@ static int module_kernel(lua_State *L) {
   tps_check_string(L, 2);
   const char *name = lua_tolstring(L, 2, &size);
   if (size == 0) return tps_argument_error(L, 2, "the name is empty");
-  if (strlen(name) != size) return tps_argument_error(L, 2, "the name has a NUL");
+  if (strlen(name) != size)
+    return tps_argument_error(L, 2, "the name has a NUL");
   lua_settop(L, 2);
   int code = tps_push_kernel(L, module, name, &err);
   if (code == TPS_NOT_FOUND && is_instance(name)) {
@@ -154,7 +156,7 @@ static int module_kernels(lua_State *L) {
   return 1;
 }
 
-/* ---- the rest ------------------------------------------------------------- */
+/* ---- the rest ------------------------------------------------------------ */
 
 static int module_global(lua_State *L) {
   tps_module *module = self(L);

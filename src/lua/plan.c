@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Arguments → a kernel's parameter block, by a plan made once for each kernel. On
- * the fast path nothing is allocated, in Lua or in C. */
+ * Arguments → a kernel's parameter block, by a plan made once for each kernel.
+ * On the fast path nothing is allocated, in Lua or in C. */
 #include "lua/state.h"
 
 #include <math.h>
@@ -236,8 +236,8 @@ static void put_integer(lua_State *L, tps_lua_kernel *k, uint32_t i,
   memcpy(k->kernel->block + p->offset, &value, p->size);
 }
 
-/* Where only the width is known a boolean (1 byte) and tp.f16's (2 bytes) serve,
- * too. */
+/* Where only the width is known a boolean (1 byte) and tp.f16's (2 bytes)
+ * serve, too. */
 static bool put_special(lua_State *L, const tps_plan *p, int index,
                         unsigned char *to) {
   if (p->size == 1 && lua_isboolean(L, index)) {
@@ -304,9 +304,9 @@ static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i,
   memcpy(k->kernel->block + p->offset, bytes, size);
 }
 
-/* Known by its size alone, as in a CUBIN: a string of that size always does; for
- * 8 bytes a Buffer, nil or an integer, for 1, 2 and 4 an integer, too. A float
- * does not: its format could not be told. */
+/* Known by its size alone, as in a CUBIN: a string of that size always does;
+ * for 8 bytes a Buffer, nil or an integer, for 1, 2 and 4 an integer, too. A
+ * float does not: its format could not be told. */
 static void put_raw(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
                     tps_device *device, uint32_t *uses) {
   const tps_plan *p = &k->plans[i];

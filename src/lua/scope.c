@@ -2,14 +2,14 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * The current stream and device, which belong to coroutines. A frame says what
- * one block has made current; each coroutine has a list of its own, the innermost
- * first. To look something up is to go through the frames of the running
- * coroutine, then of the one that resumed it, and so on to the main one; the
- * first that has an answer wins.
+ * one block has made current; each coroutine has a list of its own, the
+ * innermost first. To look something up is to go through the frames of the
+ * running coroutine, then of the one that resumed it, and so on to the main one;
+ * the first that has an answer wins.
  *
- * A frame is a userdata: with_stream keeps it on the stack, to be closed when the
- * call ends in whatever way; a scope gives it to the script; set_stream outside
- * all blocks makes one that lives as long as its coroutine. It keeps its
+ * A frame is a userdata: with_stream keeps it on the stack, to be closed when
+ * the call ends in whatever way; a scope gives it to the script; set_stream
+ * outside all blocks makes one that lives as long as its coroutine. It keeps its
  * coroutine alive, so that the address of a dead one can't come back as another
  * coroutine's while its frames are still listed.
  */

@@ -6,9 +6,9 @@
  * looks anything up in the registry. Types are told by comparing the address of
  * a value's metatable with the one kept there.
  *
- * For each type: tps_to_x gives the box or NULL, tps_check_x raises unless it is
- * an open one. Boxes are born closed (all zero), get their metatable, and only
- * then acquire what they own: nothing that can raise stands in between.
+ * tps_to gives a value's box or NULL, tps_check_x raises unless it is an open
+ * one of that type. Boxes are born closed (all zero), get their metatable, and
+ * only then acquire what they own: nothing that can raise stands in between.
  */
 #ifndef TPS_LUA_STATE_H
 #define TPS_LUA_STATE_H
@@ -92,9 +92,9 @@ static inline void *tps_to(lua_State *L, int index, tps_type type) {
 
 extern const char *const tps_type_names[TPS_TYPE_COUNT];
 
-/* Makes the metatable of a type (upvalue 1 of all functions is the value on the
- * top of the stack, which stays there): meta's functions, and __index a table of
- * `methods` unless meta has an __index of its own, whose upvalue 2 then is that
+/* Makes the metatable of a type from meta's functions; __index is a table of
+ * `methods` unless meta has one of its own. Upvalue 1 of all functions is the
+ * state on the top of the stack, which stays there, upvalue 2 of meta's that
  * table. */
 void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
                    const luaL_Reg *methods);
@@ -348,8 +348,8 @@ int tps_push_kernel(lua_State *L, tps_module *module, const char *name,
                     tps_error *err);
 /* Fills box->plans from the kernel's description; 0 or NO_HOST_MEMORY. */
 int tps_plan_make(tps_lua_kernel *box, tps_error *err);
-/* Converts the arguments from stack index `first` on into the kernel's block for
- * a launch on `device`; returns how many uses it has noted. */
+/* Converts the arguments from stack index `first` on into the kernel's block
+ * for a launch on `device`; returns how many uses it has noted. */
 uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
                   tps_device *device);
 /* Methods of Kernel. */
