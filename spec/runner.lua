@@ -80,8 +80,9 @@ local function run_busted(launcher, interpreter, spec)
     env = {
       TPS_COUNTS = counts,
       TPS_INTERPRETER = interpreter,
-      LUA_CPATH = is_module and build .. "/?.so;;" or false,
-      LUA_PATH = "./?.lua;./?/init.lua;;",
+      LUA_CPATH = (is_module and build .. "/?.so;" or "")
+        .. (os.getenv "LUA_CPATH" or ";;"),
+      LUA_PATH = "./?.lua;./?/init.lua;" .. (os.getenv "LUA_PATH" or ";;"),
       LUA_INIT = false,
       LUA_INIT_5_4 = false,
       LUA_PATH_5_4 = false,
