@@ -54,7 +54,7 @@ end
 local function limit(options, seconds)
   local words = { "timeout" }
   if options.signal then
-    table.insert(words, "--preserve-status")
+    table.insert(words, "--foreground --preserve-status")
     table.insert(words, "-s " .. options.signal)
   end
   table.insert(words, "-k 10")

@@ -25,7 +25,11 @@ static void print_visible(void) {
 static tps_context *open_context(const host_options *options) {
   tps_error err;
   tps_context *context;
-  if (tps_context_new(options->device, &context, &err) == 0) return context;
+  bool empty = options->device != NULL && options->device[0] == '\0';
+  if (empty)
+    tps_fail(&err, TPS_MISUSE, "no device is named so");
+  else if (tps_context_new(options->device, &context, &err) == 0)
+    return context;
   if (options->device != NULL)
     fprintf(stderr, "%s: --device %s: %s\n", options->program,
             options->device, err.message);
