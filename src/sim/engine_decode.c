@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Decoding of a kernel: which functions it can reach, where its shared variables
+ * lie, then each function's instructions. Every kernel has its own copy of the
+ * functions, so that addresses of shared variables are constants.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/engine_decode.h"
+
+/* --- one instruction --------------------------------------------------------------- */
+
+static bool float_type(uint8_t t) {
+  switch (t) {
+  case TPS_PTX_F16: case TPS_PTX_F16X2: case TPS_PTX_BF16: case TPS_PTX_BF16X2:
+  case TPS_PTX_F32: case TPS_PTX_F64: return true;
+  default: return false;
+  }
+}
+
+static bool float_or_integer(builder *b) {
+  return float_type(type_at(b, 0)) ? tps_sim_decode_float(b)
+                                   : tps_sim_decode_integer(b);
+}
+
+static bool decode_control_or_other(builder *b) {
+  switch (b->p->op) {
+  case TPS_PTX_OP_ATOM:
+  case TPS_PTX_OP_RED: return tps_sim_decode_atomic(b);
+  case TPS_PTX_OP_LD: case TPS_PTX_OP_LDU: case TPS_PTX_OP_ST:
+  case TPS_PTX_OP_CVTA: case TPS_PTX_OP_ISSPACEP: case TPS_PTX_OP_PREFETCH:
+  case TPS_PTX_OP_PREFETCHU: case TPS_PTX_OP_DISCARD:
+  case TPS_PTX_OP_APPLYPRIORITY: case TPS_PTX_OP_CREATEPOLICY:
+    return tps_sim_decode_memory(b);
+  case TPS_PTX_OP_BAR: case TPS_PTX_OP_BARRIER: case TPS_PTX_OP_SHFL:
+  case TPS_PTX_OP_VOTE: case TPS_PTX_OP_MATCH: case TPS_PTX_OP_REDUX:
+  case TPS_PTX_OP_ELECT: case TPS_PTX_OP_ACTIVEMASK:
+    return tps_sim_decode_exchange(b);
+  default: return tps_sim_decode_control(b);
+  }
+}
+
+static bool decode_one(builder *b) {
+  switch (b->p->op) {
+  case TPS_PTX_OP_ADD: case TPS_PTX_OP_SUB: case TPS_PTX_OP_MUL:
+  case TPS_PTX_OP_MAD: case TPS_PTX_OP_DIV: case TPS_PTX_OP_MIN:
+  case TPS_PTX_OP_MAX: case TPS_PTX_OP_ABS: case TPS_PTX_OP_NEG:
+    return float_or_integer(b);
+  case TPS_PTX_OP_FMA: case TPS_PTX_OP_RCP: case TPS_PTX_OP_SQRT:
+  case TPS_PTX_OP_RSQRT: case TPS_PTX_OP_SIN: case TPS_PTX_OP_COS:
+  case TPS_PTX_OP_EX2: case TPS_PTX_OP_LG2: case TPS_PTX_OP_TANH:
+  case TPS_PTX_OP_COPYSIGN: case TPS_PTX_OP_TESTP:
+    return tps_sim_decode_float(b);
+  case TPS_PTX_OP_SETP: case TPS_PTX_OP_SET: case TPS_PTX_OP_SELP:
+    return tps_sim_decode_compare(b);
+  case TPS_PTX_OP_CVT: return tps_sim_decode_convert(b);
+  case TPS_PTX_OP_MOV: return tps_sim_decode_move(b);
+  case TPS_PTX_OP_ADDC: case TPS_PTX_OP_SUBC: case TPS_PTX_OP_MADC:
+  case TPS_PTX_OP_REM: case TPS_PTX_OP_MUL24: case TPS_PTX_OP_MAD24:
+  case TPS_PTX_OP_SAD: case TPS_PTX_OP_AND: case TPS_PTX_OP_OR:
+  case TPS_PTX_OP_XOR: case TPS_PTX_OP_NOT: case TPS_PTX_OP_CNOT:
+  case TPS_PTX_OP_SHL: case TPS_PTX_OP_SHR: case TPS_PTX_OP_SHF:
+  case TPS_PTX_OP_POPC: case TPS_PTX_OP_CLZ: case TPS_PTX_OP_BREV:
+  case TPS_PTX_OP_BFIND: case TPS_PTX_OP_BFE: case TPS_PTX_OP_BFI:
+  case TPS_PTX_OP_FNS: case TPS_PTX_OP_BMSK: case TPS_PTX_OP_SZEXT:
+  case TPS_PTX_OP_PRMT: case TPS_PTX_OP_LOP3: case TPS_PTX_OP_DP4A:
+  case TPS_PTX_OP_DP2A: case TPS_PTX_OP_SLCT:
+    return tps_sim_decode_integer(b);
+  default: return decode_control_or_other(b);
+  }
+}
+
+static int refuse(builder *b) {
+  char where[600];
+  const ptx_insn *p = b->p;
+  tps_ptx_where(b->module, p, where, sizeof where);
+  return tps_fail(b->err, TPS_NOT_SUPPORTED,
+                  "instruction '%.*s' is not supported by the simulated device "
+                  "(%s)",
+                  p->text_size > 200 ? 200 : (int)p->text_size,
+                  b->module->text + p->text, where);
+}
+
+/* Whether the instruction writes the register that guards it. */
+static bool writes_guard(const builder *b) {
+  const ptx_opd *d = opd(b, 0);
+  if (b->p->operand_count == 0) return false;
+  if (d->kind == TPS_PTX_OPD_REG) return d->index == b->p->guard;
+  for (unsigned k = 0; is_group(d) && k < d->count; k++) {
+    const ptx_opd *o = part_of(b, d, k);
+    if (o->kind == TPS_PTX_OPD_REG && o->index == b->p->guard) return true;
+  }
+  return false;
+}
+
+static void set_guard(builder *b) {
+  b->guard = NO_GUARD;
+  if (b->p->guard < 0) return;
+  ptx_opd o = {.kind = TPS_PTX_OPD_REG, .index = b->p->guard,
+               .type = TPS_PTX_PRED};
+  uint32_t row = tps_sim_source_pred(b, &o);
+  if (writes_guard(b)) {
+    uint32_t copy = tps_sim_temp_pred(b);
+    tps_sim_emit3(b, H_mov_pred, copy, row, row, 0);
+    row = copy;
+  }
+  b->guard = row | (b->p->guard_negated ? GUARD_NOT : 0);
+}
+
+static void decode_instruction(builder *b, uint32_t k) {
+  b->p = &b->fn->instructions[k];
+  b->at = (int32_t)k;
+  b->guard = NO_GUARD;
+  b->temps64 = b->temps32 = b->temps_pred = b->pending_count = 0;
+  b->pcs[k] = b->insn_count;
+  set_guard(b);
+  bool known = decode_one(b);
+  tps_sim_finish(b);
+  if (!b->failed && (!known || b->unsupported)) b->failed = refuse(b);
+}
+
+/* --- a function ------------------------------------------------------------------------ */
+
+static void count_def(builder *b, const ptx_opd *o) {
+  if (o->kind == TPS_PTX_OPD_REG && b->regs[o->index].defs < 2)
+    b->regs[o->index].defs++;
+}
+
+static bool begin_registers(builder *b) {
+  const tps_ptx_function *fn = b->fn;
+  b->regs = malloc((fn->register_count + 1) * sizeof *b->regs);
+  b->vars = calloc(fn->var_count + 1, sizeof *b->vars);
+  b->pcs = malloc((fn->instruction_count + 1) * sizeof *b->pcs);
+  if (!b->regs || !b->vars || !b->pcs) {
+    tps_sim_no_memory(b);
+    return false;
+  }
+  for (uint32_t k = 0; k < fn->register_count; k++)
+    b->regs[k] = (reg_info){NO_OPERAND, NO_OPERAND, 0, fn->registers[k].type};
+  for (uint32_t k = 0; k < fn->instruction_count; k++) {
+    const ptx_insn *p = &fn->instructions[k];
+    if (p->operand_count == 0) continue;
+    const ptx_opd *d = &p->operands[0];
+    count_def(b, d);
+    for (unsigned n = 0; is_group(d) && n < d->count; n++)
+      count_def(b, part_of(b, d, n));
+  }
+  return true;
+}
+
+/* Rows for what the function takes and returns, and for its own calls. Variables
+ * of calls may lie at one offset when they are never used together. */
+static void place_params(builder *b) {
+  const tps_ptx_function *fn = b->fn;
+  bool words = true;
+  for (uint32_t k = 0; k < fn->var_count; k++)
+    if (fn->vars[k].role == TPS_PTX_CALL_PARAM && fn->vars[k].offset % 4)
+      words = false;
+  uint32_t calls = words ? (fn->call_bytes + 3) / 4 + 1 : fn->call_bytes + 4;
+  uint32_t area = tps_sim_place(b, calls * ROW32);
+  for (uint32_t k = 0; k < fn->var_count; k++) {
+    const tps_ptx_var *v = &fn->vars[k];
+    uint32_t count = (uint32_t)(v->size + 3) / 4;
+    if (v->space != TPS_PTX_PARAM) continue;
+    if (v->role == TPS_PTX_CALL_PARAM) {
+      uint32_t at = (uint32_t)v->offset / (words ? 4 : 1);
+      b->vars[k] = (param_rows){area + at * ROW32, count};
+    } else if (!fn->entry) {
+      b->vars[k] = (param_rows){tps_sim_place(b, count * ROW32), count};
+    }
+  }
+}
+
+static bool keep_params(builder *b) {
+  const tps_ptx_function *fn = b->fn;
+  function *f = b->f;
+  f->returns = malloc((fn->return_count + fn->input_count + 1) *
+                      sizeof *f->returns);
+  if (!f->returns) {
+    tps_sim_no_memory(b);
+    return false;
+  }
+  f->inputs = f->returns + fn->return_count;
+  memcpy(f->returns, b->vars,
+         (fn->return_count + fn->input_count) * sizeof *f->returns);
+  return true;
+}
+
+static void begin_frame(builder *b) {
+  function *f = b->f;
+  b->frame = ZEROED_AT;
+  f->return_pc = tps_sim_place(b, ROW32);
+  place_params(b);
+  f->zeroed_at = b->frame;
+  f->local_base = tps_sim_place(b, ROW64);
+  f->carry = tps_sim_place(b, 64);
+  f->local_bytes = (b->fn->local_bytes + 15u) & ~15u;
+  f->stack_bytes = f->local_bytes + 64;
+}
+
+/* Branches go to PTX instructions until here; then to the engine's, by number. */
+static void resolve_branches(builder *b, uint32_t from) {
+  for (uint32_t k = from; k < b->insn_count; k++) {
+    insn *i = &b->insns[k];
+    if (i->op == H_bra || i->op == H_cbra || i->op == H_cbra_not)
+      i->imm = b->pcs[i->imm];
+    if (i->op != H_brx) continue;
+    branch_table *t = (branch_table *)i->side;
+    for (uint32_t n = 0; n < t->count; n++)
+      t->targets[n] =
+          (const insn *)(uintptr_t)b->pcs[(uintptr_t)t->targets[n]];
+  }
+}
+
+static void decode_function(builder *b, function *f) {
+  uint32_t from = b->insn_count;
+  b->f = f;
+  b->fn = f->ptx;
+  b->unsupported = false;
+  f->entry = (const insn *)(uintptr_t)from;
+  if (begin_registers(b)) {
+    begin_frame(b);
+    if (keep_params(b))
+      for (uint32_t k = 0; k < b->fn->instruction_count && !b->failed; k++)
+        decode_instruction(b, k);
+    b->pcs[b->fn->instruction_count] = b->insn_count;
+  }
+  if (!b->failed) resolve_branches(b, from);
+  f->end = (const insn *)(uintptr_t)b->insn_count;
+  f->frame_bytes = (b->frame + 63u) & ~63u;
+  free(b->regs);
+  free(b->vars);
+  free(b->pcs);
+  b->regs = NULL, b->vars = NULL, b->pcs = NULL;
+}
+
+/* --- what a kernel reaches ----------------------------------------------------------------- */
+
+static void reach(builder *b, uint32_t index);
+
+static void reach_operand(builder *b, const tps_ptx_function *fn,
+                          const ptx_opd *o) {
+  if (o->kind == TPS_PTX_OPD_FUNC) reach(b, (uint32_t)o->index);
+  for (unsigned k = 0; is_group(o) && k < o->count; k++)
+    reach_operand(b, fn, &fn->parts[o->first + (int32_t)k]);
+}
+
+/* A call through a register may go to any function whose address is taken. */
+static void reach_taken(builder *b) {
+  const tps_ptx_module *m = b->module;
+  for (uint32_t k = 0; k < m->var_count; k++)
+    for (uint32_t n = 0; n < m->vars[k].relocation_count; n++)
+      if (m->vars[k].relocations[n].function)
+        reach(b, (uint32_t)m->vars[k].relocations[n].index);
+  for (uint32_t k = 0; k < m->function_count; k++) {
+    const tps_ptx_function *fn = &m->functions[k];
+    for (uint32_t n = 0; n < fn->instruction_count; n++) {
+      const ptx_insn *p = &fn->instructions[n];
+      if (p->op == TPS_PTX_OP_CALL) continue;
+      for (unsigned o = 0; o < p->operand_count; o++)
+        reach_operand(b, fn, &p->operands[o]);
+    }
+  }
+}
+
+static void reach_from(builder *b, const tps_ptx_function *fn) {
+  bool indirect = false;
+  for (uint32_t k = 0; k < fn->instruction_count; k++) {
+    const ptx_insn *p = &fn->instructions[k];
+    for (unsigned n = 0; n < p->operand_count; n++)
+      reach_operand(b, fn, &p->operands[n]);
+    if (p->op == TPS_PTX_OP_CALL &&
+        p->operands[1].kind == TPS_PTX_OPD_REG)
+      indirect = true;
+  }
+  if (indirect) reach_taken(b);
+}
+
+static void reach(builder *b, uint32_t index) {
+  const tps_ptx_function *fn = &b->module->functions[index];
+  if (b->kernel->functions[index] || fn->declared_only || b->failed) return;
+  function *f = calloc(1, sizeof *f);
+  if (!f) {
+    tps_sim_no_memory(b);
+    return;
+  }
+  f->ptx = fn;
+  f->index = index;
+  b->kernel->functions[index] = f;
+  reach_from(b, fn);
+}
+
+/* --- shared variables ------------------------------------------------------------------------ */
+
+#define UNPLACED UINT32_MAX
+
+typedef struct layout {
+  uint32_t at, dynamic_align;
+} layout;
+
+static void place_shared(layout *l, const tps_ptx_var *v, uint32_t *offset) {
+  uint32_t align = v->align ? v->align : 1;
+  if (v->space != TPS_PTX_SHARED || *offset != UNPLACED) return;
+  if (v->unsized) {
+    if (align > l->dynamic_align) l->dynamic_align = align;
+    return;
+  }
+  l->at = (l->at + align - 1) & ~(align - 1);
+  *offset = l->at;
+  l->at += (uint32_t)v->size;
+}
+
+static void place_used(builder *b, layout *l, const tps_ptx_function *fn,
+                       const ptx_opd *o) {
+  bool named = o->kind == TPS_PTX_OPD_VAR ||
+               (o->kind == TPS_PTX_OPD_ADDR &&
+                o->base_kind == TPS_PTX_OPD_VAR);
+  if (named && !o->local)
+    place_shared(l, &b->module->vars[o->index], &b->shared_at[o->index]);
+  for (unsigned k = 0; is_group(o) && k < o->count; k++)
+    place_used(b, l, fn, &fn->parts[o->first + (int32_t)k]);
+}
+
+static void place_of_function(builder *b, layout *l, uint32_t index) {
+  const tps_ptx_function *fn = &b->module->functions[index];
+  uint32_t *own = malloc((fn->var_count + 1) * sizeof *own);
+  b->local_shared[index] = own;
+  if (!own) {
+    tps_sim_no_memory(b);
+    return;
+  }
+  for (uint32_t k = 0; k < fn->var_count; k++) {
+    own[k] = UNPLACED;
+    place_shared(l, &fn->vars[k], &own[k]);
+  }
+  for (uint32_t k = 0; k < fn->instruction_count; k++) {
+    const ptx_insn *p = &fn->instructions[k];
+    for (unsigned n = 0; n < p->operand_count; n++)
+      place_used(b, l, fn, &p->operands[n]);
+  }
+}
+
+static void place_all_shared(builder *b) {
+  layout l = {0, 16};
+  uint32_t functions = b->module->function_count;
+  uint32_t entry = b->kernel->main->index;
+  for (uint32_t k = 0; k < b->module->var_count; k++) b->shared_at[k] = UNPLACED;
+  place_of_function(b, &l, entry);
+  for (uint32_t k = 0; k < functions; k++)
+    if (k != entry && b->kernel->functions[k]) place_of_function(b, &l, k);
+  b->kernel->static_shared = l.at;
+  uint32_t dynamic = (l.at + l.dynamic_align - 1) & ~(l.dynamic_align - 1);
+  b->kernel->dynamic_at = dynamic;
+  for (uint32_t k = 0; k < b->module->var_count; k++)
+    if (b->shared_at[k] == UNPLACED) b->shared_at[k] = dynamic;
+  for (uint32_t k = 0; k < functions; k++)
+    for (uint32_t n = 0; b->local_shared[k] &&
+                         n < b->module->functions[k].var_count; n++)
+      if (b->local_shared[k][n] == UNPLACED) b->local_shared[k][n] = dynamic;
+}
+
+/* --- settling: numbers become pointers ---------------------------------------------------------- */
+
+static void settle_branch(struct tps_sim_kernel *k, insn *i) {
+  i->target = k->insns + i->imm;
+  if (i->target > i) return;
+  i->op = i->op == H_bra ? H_bra_back
+          : i->op == H_cbra ? H_cbra_back
+                            : H_cbra_not_back;
+}
+
+static void settle_insn(struct tps_sim_kernel *k, insn *i) {
+  handler *const *table = k->code->table;
+  if (i->op == H_bra || i->op == H_cbra || i->op == H_cbra_not)
+    settle_branch(k, i);
+  if (i->op == H_brx) {
+    branch_table *t = (branch_table *)i->side;
+    for (uint32_t n = 0; n < t->count; n++)
+      t->targets[n] = k->insns + (uintptr_t)t->targets[n];
+  }
+  i->inner = i->fn = table[i->op];
+  if (i->guard == NO_GUARD) return;
+  i->fn = table[i->guard & GUARD_NOT ? H_guarded_not : H_guarded];
+  i->guard &= ~GUARD_NOT;
+}
+
+static void settle(builder *b) {
+  struct tps_sim_kernel *k = b->kernel;
+  for (uint32_t n = 0; n < b->module->function_count; n++) {
+    function *f = k->functions[n];
+    if (!f) continue;
+    f->entry = k->insns + (uintptr_t)f->entry;
+    f->end = k->insns + (uintptr_t)f->end;
+  }
+  for (uint32_t n = 0; n < k->insn_count; n++) settle_insn(k, &k->insns[n]);
+  k->local_bytes = k->main->local_bytes;
+}
+
+static void *aligned_copy(builder *b, const void *from, size_t size) {
+  void *p = aligned_alloc(64, (size + 127) & ~(size_t)63);
+  if (!p) tps_sim_no_memory(b);
+  else if (size) memcpy(p, from, size);
+  return p;
+}
+
+/* --- a kernel -------------------------------------------------------------------------------------- */
+
+static void decode_all(builder *b) {
+  struct tps_sim_kernel *k = b->kernel;
+  uint32_t functions = b->module->function_count;
+  reach(b, (uint32_t)(k->ptx - b->module->functions));
+  if (b->failed) return;
+  k->main = k->functions[k->ptx - b->module->functions];
+  place_all_shared(b);
+  if (!b->failed) decode_function(b, k->main);
+  for (uint32_t n = 0; n < functions && !b->failed; n++)
+    if (k->functions[n] && k->functions[n] != k->main)
+      decode_function(b, k->functions[n]);
+}
+
+static void finish_kernel(builder *b) {
+  struct tps_sim_kernel *k = b->kernel;
+  k->constants = aligned_copy(b, b->constants, b->constant_bytes);
+  k->insns = aligned_copy(b, b->insns, b->insn_count * sizeof *b->insns);
+  k->insn_count = k->insns ? b->insn_count : 0;
+  if (!b->failed) settle(b);
+}
+
+int tps_sim_decode_kernel(struct tps_sim_code *code,
+                          const tps_ptx_function *entry,
+                          struct tps_sim_kernel **out, tps_error *err) {
+  builder b = {.code = code, .module = code->module, .err = err};
+  uint32_t functions = code->module->function_count;
+  struct tps_sim_kernel *k = calloc(1, sizeof *k);
+  if (!k) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  k->code = code;
+  k->name = entry->name;
+  k->ptx = entry;
+  k->launch_bytes = LAUNCH_ROWS * ROW32;
+  k->functions = calloc(functions, sizeof *k->functions);
+  b.kernel = k;
+  b.shared_at = malloc((code->module->var_count + 1) * sizeof *b.shared_at);
+  b.local_shared = calloc(functions, sizeof *b.local_shared);
+  if (!k->functions || !b.shared_at || !b.local_shared) tps_sim_no_memory(&b);
+  else decode_all(&b);
+  finish_kernel(&b);
+  for (uint32_t n = 0; b.local_shared && n < functions; n++)
+    free(b.local_shared[n]);
+  free(b.local_shared);
+  free(b.shared_at);
+  free(b.insns);
+  free(b.constants);
+  free(b.slots);
+  if (b.failed) tps_sim_kernel_destroy(k);
+  else *out = k;
+  return b.failed;
+}
+
+static bool has_side(unsigned op) {
+  return op == H_call || op == H_call_indirect || op == H_brx ||
+         op == H_vprintf || op == H_assertfail || op == H_malloc ||
+         op == H_free;
+}
+
+void tps_sim_kernel_destroy(struct tps_sim_kernel *k) {
+  if (!k) return;
+  for (uint32_t n = 0; n < k->insn_count; n++)
+    if (has_side(k->insns[n].op)) free((void *)k->insns[n].side);
+  for (uint32_t n = 0; k->functions && n < k->code->module->function_count; n++)
+    if (k->functions[n]) {
+      free(k->functions[n]->returns);
+      free(k->functions[n]);
+    }
+  free(k->functions);
+  free(k->insns);
+  free(k->constants);
+  free(k->params);
+  free(k);
+}

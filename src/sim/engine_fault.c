@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Faults: where in the source, by which thread of which block, and why. The
+ * launch keeps the first one; the block that met it ends by a jump back into
+ * tps_sim_block_run.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/engine_core.h"
+
+const function *tps_sim_function_of(const struct tps_sim_kernel *kernel,
+                                    const insn *i) {
+  if (i >= kernel->main->entry && i < kernel->main->end) return kernel->main;
+  uint32_t count = kernel->code->module->function_count;
+  for (uint32_t k = 0; k < count; k++) {
+    const function *f = kernel->functions[k];
+    if (f && i >= f->entry && i < f->end) return f;
+  }
+  return kernel->main;
+}
+
+const char *tps_sim_insn_where(const struct tps_sim_kernel *kernel,
+                               const insn *i, char *buffer, size_t size) {
+  const function *f = tps_sim_function_of(kernel, i);
+  if (i->ptx < 0 || (uint32_t)i->ptx >= f->ptx->instruction_count) {
+    snprintf(buffer, size, "%s", f->ptx->name);
+    return buffer;
+  }
+  return tps_ptx_where(kernel->code->module, &f->ptx->instructions[i->ptx],
+                       buffer, size);
+}
+
+static const char *kernel_name(const struct tps_sim_launch *launch) {
+  const tps_op *op = launch->config.op;
+  return op && op->kernel ? op->kernel : launch->kernel->name;
+}
+
+void tps_sim_launch_fail(struct tps_sim_launch *launch, int code,
+                         const char *message) {
+  pthread_mutex_lock(&launch->lock);
+  if (!launch->faulted) {
+    tps_error *err = &launch->fault;
+    tps_fail(err, code, "%s", message);
+    snprintf(err->kernel, sizeof err->kernel, "%s", kernel_name(launch));
+    if (launch->config.op)
+      tps_op_where(launch->config.op, err->where, sizeof err->where);
+    launch->faulted = true;
+  }
+  pthread_mutex_unlock(&launch->lock);
+  atomic_store(&launch->stop, true);
+}
+
+/* "block (1,0,0), thread (5,0,0), saxpy.cu:4" */
+static void describe_place(engine *e, const insn *i, int lane, char *text,
+                           size_t size) {
+  const struct tps_sim_launch *launch = e->launch;
+  const uint32_t *block = e->block->ctaid;
+  int n = snprintf(text, size, "block (%u,%u,%u)", block[0], block[1], block[2]);
+  if (lane >= 0 && e->warp && n > 0 && (size_t)n < size) {
+    const uint32_t *t = (const uint32_t *)(launch->tids +
+                                           (size_t)e->warp->index * WARP_ROWS *
+                                               ROW32);
+    n += snprintf(text + n, size - (size_t)n, ", thread (%u,%u,%u)", t[lane],
+                  t[LANES + (unsigned)lane], t[2 * LANES + (unsigned)lane]);
+  }
+  if (!i || n < 0 || (size_t)n >= size) return;
+  char where[600];
+  tps_sim_insn_where(launch->kernel, i, where, sizeof where);
+  snprintf(text + n, size - (size_t)n, ", %s", where);
+}
+
+_Noreturn void tps_sim_fault(engine *e, const insn *i, int lane, int code,
+                             const char *format, ...) {
+  char what[1700], place[900], message[2800];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  describe_place(e, i, lane, place, sizeof place);
+  snprintf(message, sizeof message, "kernel '%s', %s: %s",
+           kernel_name(e->launch), place, what);
+  tps_sim_launch_fail(e->block->launch, code, message);
+  longjmp(e->block->fault, 1);
+}

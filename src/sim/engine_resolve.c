@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * From a device address to host memory, for one lane, with every check and with
+ * the words that say what was wrong. The handlers come here when an access does
+ * not lie in the memory that their instruction hit last.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/engine_core.h"
+
+static const char *const kind_names[] = {"load", "store", "atomic operation"};
+
+typedef struct access {
+  engine *e;
+  const insn *i;
+  unsigned lane;
+  uint64_t address; /* as the instruction had it */
+  unsigned size;
+  access_kind kind;
+} access;
+
+_Noreturn static void bad(const access *a, int code, const char *why) {
+  tps_sim_fault(a->e, a->i, (int)a->lane, code,
+                "%s of %u bytes at address 0x%llx: %s", kind_names[a->kind],
+                a->size, (unsigned long long)a->address, why);
+}
+
+/* --- global memory ---------------------------------------------------------- */
+
+static const char *memory_names[] = {"allocation", "pinned allocation",
+                                     "variable", "constant", "heap block"};
+
+static void origin(const tps_sim_allocation *m, char *text, size_t size) {
+  text[0] = '\0';
+  if (m->source && m->source[0])
+    snprintf(text, size, " made at %s:%d", m->source, m->line);
+}
+
+_Noreturn static void freed(const access *a, const tps_sim_allocation *m) {
+  char made[400], text[1200];
+  origin(m, made, sizeof made);
+  const char *by = m->free_source && m->free_source[0] ? m->free_source : "";
+  int n = snprintf(text, sizeof text,
+                   "the %s at 0x%llx of size %llu%s was freed",
+                   memory_names[m->kind], (unsigned long long)m->base,
+                   (unsigned long long)m->size, made);
+  if (*by && n > 0 && (size_t)n < sizeof text)
+    snprintf(text + n, sizeof text - (size_t)n, " at %s:%d", by, m->free_line);
+  bad(a, TPS_ILLEGAL_ADDRESS, text);
+}
+
+_Noreturn static void outside(const access *a, uint64_t address) {
+  char made[400], text[1200];
+  if (address < 4096) bad(a, TPS_ILLEGAL_ADDRESS, "a null pointer");
+  tps_sim_allocation *m = tps_sim_find(a->e->launch->space, address);
+  if (!m) m = tps_sim_find_nearest(a->e->launch->space, address);
+  if (!m) bad(a, TPS_ILLEGAL_ADDRESS, "no memory is allocated");
+  origin(m, made, sizeof made);
+  uint64_t end = m->base + m->size;
+  const char *where = address >= end ? "after" : "before";
+  uint64_t distance = address >= end    ? address - end
+                      : address >= m->base ? 0
+                                           : m->base - address;
+  if (address >= m->base && address < end)
+    snprintf(text, sizeof text,
+             "it crosses the end of the %s at 0x%llx of size %llu%s",
+             memory_names[m->kind], (unsigned long long)m->base,
+             (unsigned long long)m->size, made);
+  else
+    snprintf(text, sizeof text,
+             "%llu bytes %s the nearest %s at 0x%llx of size %llu%s",
+             (unsigned long long)distance, where, memory_names[m->kind],
+             (unsigned long long)m->base, (unsigned long long)m->size, made);
+  bad(a, TPS_ILLEGAL_ADDRESS, text);
+}
+
+static unsigned char *global(const access *a, uint64_t address) {
+  engine *e = a->e;
+  tps_sim_allocation *m = tps_sim_find(e->launch->space, address);
+  if (!m) outside(a, address);
+  if (!atomic_load_explicit(&m->live, memory_order_relaxed)) freed(a, m);
+  if (m->size - (address - m->base) < a->size) outside(a, address);
+  if (m->kind == TPS_SIM_CONSTANT && a->kind != ACCESS_LOAD)
+    bad(a, TPS_ILLEGAL_ADDRESS, "constant memory is read-only");
+  if (m->kind != TPS_SIM_HEAP) {
+    region *r = &e->slots[a->i->slot];
+    r->base = m->base, r->size = m->size, r->host = m->host;
+  }
+  return m->host + (address - m->base);
+}
+
+/* --- the other spaces --------------------------------------------------------- */
+
+static unsigned char *shared(const access *a, uint64_t offset) {
+  const region *r = &a->e->shared;
+  char text[200];
+  if (offset < r->size && r->size - offset >= a->size) return r->host + offset;
+  snprintf(text, sizeof text,
+           "out of range of the block's %llu bytes of shared memory",
+           (unsigned long long)r->size);
+  bad(a, TPS_ILLEGAL_ADDRESS, text);
+}
+
+static unsigned char *param(const access *a, uint64_t offset) {
+  const struct tps_sim_launch *launch = a->e->launch;
+  uint64_t size = launch->kernel->ptx->input_bytes;
+  if (a->kind != ACCESS_LOAD)
+    bad(a, TPS_ILLEGAL_ADDRESS, "kernel parameters are read-only");
+  if (offset < size && size - offset >= a->size)
+    return launch->params + offset;
+  bad(a, TPS_ILLEGAL_ADDRESS, "beyond the kernel's parameters");
+}
+
+static void grow_local(const access *a, uint64_t bytes) {
+  warp *w = a->e->warp;
+  uint64_t size = w->local_size ? w->local_size : 64;
+  while (size < bytes) size *= 2;
+  uint32_t *p = realloc(w->local, size * LANES);
+  if (!p)
+    tps_sim_fault(a->e, a->i, (int)a->lane, TPS_NO_HOST_MEMORY,
+                  "out of host memory for local memory");
+  memset((char *)p + w->local_size * LANES, 0,
+         (size - w->local_size) * LANES);
+  w->local = p;
+  w->local_size = size;
+}
+
+static void check_alignment(const access *a, uint64_t address) {
+  if (address & (a->size - 1)) {
+    char text[80];
+    snprintf(text, sizeof text, "misaligned (a multiple of %u is needed)",
+             a->size);
+    bad(a, TPS_MISALIGNED_ADDRESS, text);
+  }
+}
+
+static uint32_t *local(const access *a, uint64_t offset) {
+  const frame *f = a->e->group->frame;
+  warp *w = a->e->warp;
+  const uint64_t *base = frame_row(f, f->of->local_base);
+  uint64_t limit = base[a->lane] + f->of->local_bytes;
+  check_alignment(a, offset);
+  if (offset >= limit || limit - offset < a->size) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "out of range of the %llu bytes of local memory (stack) that the "
+             "thread uses here",
+             (unsigned long long)limit);
+    bad(a, TPS_ILLEGAL_ADDRESS, text);
+  }
+  if (offset + a->size > w->local_size) grow_local(a, offset + a->size);
+  return w->local + (offset >> 2) * LANES + a->lane;
+}
+
+uint32_t *tps_sim_local_word(engine *e, const insn *i, unsigned lane,
+                             uint64_t address, unsigned size,
+                             access_kind kind) {
+  access a = {e, i, lane, address, size, kind};
+  return local(&a, address);
+}
+
+/* --- any space ------------------------------------------------------------------ */
+
+static bool within(uint64_t address, uint64_t base, uint64_t size) {
+  return address - base < size;
+}
+
+static unsigned char *generic(const access *a, bool *is_local) {
+  uint64_t p = a->address;
+  if (within(p, TPS_SIM_SHARED_BASE, TPS_SIM_SHARED_SIZE))
+    return shared(a, p - TPS_SIM_SHARED_BASE);
+  if (within(p, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE)) {
+    *is_local = true;
+    return (unsigned char *)local(a, p - TPS_SIM_LOCAL_BASE);
+  }
+  if (within(p, TPS_SIM_PARAM_BASE, TPS_SIM_PARAM_SIZE))
+    return param(a, p - TPS_SIM_PARAM_BASE);
+  return global(a, p);
+}
+
+unsigned char *tps_sim_resolve(engine *e, const insn *i, unsigned lane,
+                               uint64_t address, unsigned size,
+                               access_kind kind, bool *is_local) {
+  access a = {e, i, lane, address, size, kind};
+  check_alignment(&a, address);
+  switch (i->space) {
+  case TPS_PTX_SHARED:
+  case TPS_PTX_SHARED_CLUSTER: return shared(&a, address);
+  case TPS_PTX_LOCAL:
+    *is_local = true;
+    return (unsigned char *)local(&a, address);
+  case TPS_PTX_PARAM: return param(&a, address);
+  case TPS_PTX_GENERIC: return generic(&a, is_local);
+  default: return global(&a, address);
+  }
+}
+
+/* Bytes of interleaved local memory, which resolve found at `p`. */
+static uint64_t local_get(const unsigned char *p, uint64_t address,
+                          unsigned size) {
+  const uint32_t *w = (const uint32_t *)(const void *)p;
+  if (size == 8) return (uint64_t)w[LANES] << 32 | w[0];
+  uint32_t v = w[0] >> (8 * (address & 3));
+  return size == 4 ? v : v & ((1u << (8 * size)) - 1);
+}
+static void local_put(unsigned char *p, uint64_t address, unsigned size,
+                      uint64_t value) {
+  uint32_t *w = (uint32_t *)(void *)p;
+  if (size >= 4) {
+    w[0] = (uint32_t)value;
+    if (size == 8) w[LANES] = (uint32_t)(value >> 32);
+    return;
+  }
+  unsigned shift = 8 * (unsigned)(address & 3);
+  uint32_t keep = ((1u << (8 * size)) - 1) << shift;
+  w[0] = (w[0] & ~keep) | ((uint32_t)value << shift & keep);
+}
+
+uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane,
+                      uint64_t address, unsigned size) {
+  bool is_local = false;
+  unsigned char *p =
+      tps_sim_resolve(e, i, lane, address, size, ACCESS_LOAD, &is_local);
+  if (is_local) return local_get(p, address, size);
+  uint64_t value = 0;
+  memcpy(&value, p, size);
+  return value;
+}
+
+void tps_sim_store(engine *e, const insn *i, unsigned lane, uint64_t address,
+                   unsigned size, uint64_t value) {
+  bool is_local = false;
+  unsigned char *p =
+      tps_sim_resolve(e, i, lane, address, size, ACCESS_STORE, &is_local);
+  if (is_local) local_put(p, address, size, value);
+  else memcpy(p, &value, size);
+}
+
+int tps_sim_peek(engine *e, unsigned lane, uint64_t p) {
+  if (within(p, TPS_SIM_SHARED_BASE, TPS_SIM_SHARED_SIZE)) {
+    uint64_t offset = p - TPS_SIM_SHARED_BASE;
+    return offset < e->shared.size ? e->shared.host[offset] : -1;
+  }
+  if (within(p, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE)) {
+    uint64_t offset = p - TPS_SIM_LOCAL_BASE;
+    if (offset >= e->warp->local_size) return -1;
+    uint32_t w = e->warp->local[(offset >> 2) * LANES + lane];
+    return (int)(w >> (8 * (offset & 3)) & 255);
+  }
+  if (within(p, TPS_SIM_PARAM_BASE, TPS_SIM_PARAM_SIZE)) {
+    uint64_t offset = p - TPS_SIM_PARAM_BASE;
+    uint64_t size = e->launch->kernel->ptx->input_bytes;
+    return offset < size ? e->launch->params[offset] : -1;
+  }
+  tps_sim_allocation *m = tps_sim_find(e->launch->space, p);
+  if (!m || !atomic_load(&m->live)) return -1;
+  return m->host[p - m->base];
+}
