@@ -459,3 +459,68 @@ describe("Ctrl-C", function()
     assert.matches("^false\t[^\n]*interrupted!\ndone\n$", r.stdout)
   end)
 end)
+
+describe("the end of a script", function()
+  local HEAD = [==[
+    local tp = require "tpstream"
+    local module = tp.compile [=[
+      #include <stdio.h>
+      extern "C" __global__ void talk(int n) {
+        for (int i = 0; i < 2000; i++) __nanosleep(10000);
+        printf("n is %d\n", n);
+      }
+      extern "C" __global__ void fail(int *p) { *p = 1; }]=]
+    local one = { grid = 1, block = 1 }
+    local talk, fail = module:kernel "talk", module:kernel "fail"
+  ]==]
+
+  it("waits for what is queued", function()
+    local r = script(HEAD .. "talk:launch(one, 7)")
+    assert.equal(0, r.status, r.stderr)
+    assert.equal("n is 7\n", r.stdout)
+  end)
+
+  it("waits for it on streams that were closed or dropped", function()
+    local r = script(HEAD .. [[
+      do
+        local s <close> = tp.Stream()
+        tp.with_stream(s, talk.launch, talk, one, 8)
+      end]])
+    assert.equal("n is 8\n", r.stdout, r.stderr)
+  end)
+
+  it("waits likewise in os.exit", function()
+    local r = script(HEAD .. "talk:launch(one, 9) os.exit(6)")
+    assert.equal(6, r.status, r.stderr)
+    assert.equal("n is 9\n", r.stdout)
+  end)
+
+  it("makes a fault that nobody has seen the status 1", function()
+    for _, tail in ipairs { "", " os.exit()", " os.exit(0, true)" } do
+      local r = script(HEAD .. "fail:launch(one, nil)" .. tail)
+      assert.equal(1, r.status)
+      assert.matches("kernel 'fail'", r.stderr, 1, true)
+      assert.matches("cudaErrorIllegalAddress", r.stderr, 1, true)
+    end
+  end)
+
+  it("leaves the status alone when the script has caught the fault", function()
+    local r = script(HEAD .. [[
+      fail:launch(one, nil)
+      local d = tp.current_device()
+      print(pcall(d.synchronize, d))]])
+    assert.equal(0, r.status, r.stderr)
+    assert.equal("", r.stderr)
+    assert.matches("^false\t", r.stdout)
+  end)
+
+  it("shows an error that a fault caused once", function()
+    local r = script(HEAD .. [[
+      fail:launch(one, nil)
+      tp.current_device():synchronize()]])
+    assert.equal(1, r.status)
+    local _, count = r.stderr:gsub("kernel 'fail'", "")
+    assert.equal(1, count, r.stderr)
+    assert.matches("stack traceback:", r.stderr, 1, true)
+  end)
+end)

@@ -15,7 +15,8 @@
 int luaopen_tpstream(lua_State *L);
 
 /* Waits for all that this state has queued. 0, also when the library was never
- * opened; else not 0, and the error is pushed. */
+ * opened or the script has been told of the fault already; else not 0, and the
+ * error is pushed. */
 int tps_lua_finish(lua_State *L);
 
 #endif

@@ -16,7 +16,7 @@
 
 /* Functions of lua/tpstream/ have this for a name. */
 static bool embedded(const lua_Debug *ar) {
-  return strncmp(ar->short_src, "tpstream/", 9) == 0 && *ar->source == '=';
+  return *ar->source == '=' && strncmp(ar->source, "=tpstream/", 10) == 0;
 }
 
 bool tps_caller(lua_State *L, lua_Debug *ar, const char *what) {
@@ -187,6 +187,7 @@ void tps_push_error(lua_State *L, const tps_error *err) {
 
 int tps_raise(lua_State *L, const tps_error *err) {
   if (err->code == TPS_INTERRUPTED) return raise_interrupt(L, tps_lua_of(L));
+  if (tps_code_sticky(err->code)) tps_lua_of(L)->fault_told = true;
   tps_push_error(L, err);
   return lua_error(L);
 }

@@ -63,6 +63,7 @@ typedef struct tps_lua {
   const void *meta[TPS_TYPE_COUNT];
   tps_lua_device *initial; /* its device, once looked up */
   bool strict;
+  bool fault_told; /* a device's fault has been raised in this state */
   int (*interrupt)(void); /* the host's flag, or NULL */
   lua_Hook hook;          /* of the main coroutine when the wait began */
   /* The last site's script, as found and as interned. */

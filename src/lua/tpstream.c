@@ -165,6 +165,7 @@ int tps_lua_finish(lua_State *L) {
   tps_error err;
   tps_before_wait(lua);
   int code = tps_context_synchronize(lua->context, TPS_FOREVER, &err);
-  if (code != 0) tps_push_error(L, &err);
+  if (code == 0 || (lua->fault_told && tps_code_sticky(code))) return 0;
+  tps_push_error(L, &err);
   return code;
 }
