@@ -174,7 +174,7 @@ describe("source text", function()
   it("with a NUL is refused, saying where", function()
     local text = failure(tp.compile, FILL .. "\n\0\n")
     assert.matches("NUL", text)
-    assert.matches("6", text)
+    assert.matches("line 5", text)
   end)
 
   it("that is not UTF-8 is refused, saying where", function()
@@ -191,10 +191,11 @@ describe("source text", function()
   end)
 
   it("without a kernel or variable is refused", function()
-    for _, source in ipairs { "", " \n", "int f();", "// nothing" } do
+    for _, source in ipairs { " \n", "int f();", "// nothing" } do
       local text = failure(tp.compile, source)
       assert.matches("kernel", text)
     end
+    assert.matches("empty", (failure(tp.compile, "")))
   end)
 
   it("with only a variable is fine", function()
@@ -241,7 +242,7 @@ extern "C" __global__ void g(int *o) {
   o[0] = 1
 }]], at = here() - 3 }
     local text = failure(tp.compile, program.source)
-    assert.matches("compile_spec.lua:" .. program.at + 2, text, 1, true)
+    assert.matches("compile_spec.lua:" .. program.at + 3, text, 1, true)
   end)
 
   it("uses the name given and the line within the source", function()

@@ -252,7 +252,8 @@ describe("corpus 06 n-body", function()
     local ps = { 0, 0, 0, 5, 1, 2, 3, 5 }
     local p <close> = tp.buffer("f32", ps)
     local acc <close> = tp.zeros("f32", 6)
-    kernel "nbody":launch({ grid = 1, block = 32, shared = 512 }, p, acc, 2, 0)
+    kernel "nbody":launch({ grid = 1, block = 32, shared = 512 }, p, acc, 2,
+      0.25)
     local r = acc:read()
     for i = 1, 3 do
       assert.equal(-r[i], r[i + 3])

@@ -267,6 +267,6 @@ describe("elapsed_time", function()
   it("refuses what is not an event", function()
     local a <close> = tp.Event(true)
     assert.matches("tpstream.Event expected, got nil",
-      message_of(a.elapsed_time, a), 1, true)
+      message_of(a.elapsed_time, a, nil), 1, true)
   end)
 end)
