@@ -79,6 +79,23 @@ static bool same_text(const char *a, const char *b) {
   }
 }
 
+/* The end of a qualified name at a "::" outside of <> and (), or NULL. */
+static const char *after_qualifier(const char *plain) {
+  int depth = 0;
+  for (; *plain != '\0'; plain++) {
+    if (*plain == '<' || *plain == '(') depth++;
+    if (*plain == '>' || *plain == ')') depth--;
+    if (depth == 0 && plain[0] == ':' && plain[1] == ':') return plain + 2;
+  }
+  return NULL;
+}
+
+bool tps_same_name(const char *plain, const char *name) {
+  for (; plain != NULL; plain = after_qualifier(plain))
+    if (same_text(plain, name)) return true;
+  return false;
+}
+
 static int not_found(const tps_module *module, const char *name, bool ambiguous,
                      tps_error *err) {
   const tps_image_desc *desc = &module->desc;
@@ -92,7 +109,7 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
     const tps_kernel_desc *k = &desc->kernels[i];
     if (!ambiguous)
       names[count++] = k->plain;
-    else if (same_text(k->plain, name))
+    else if (tps_same_name(k->plain, name))
       names[count++] = k->signature;
   }
   if (names != NULL) tps_list_nearest(names, count, name, list, sizeof list);
@@ -105,6 +122,7 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
 
 /* ---- finding ------------------------------------------------------------- */
 
+/* What is so called in full: a symbol, a signature. */
 static const tps_kernel_desc *exact(const tps_image_desc *desc,
                                     const char *name) {
   for (size_t i = 0; i < desc->kernel_count; i++)
@@ -114,17 +132,26 @@ static const tps_kernel_desc *exact(const tps_image_desc *desc,
   return NULL;
 }
 
-static int search(const tps_module *module, const char *name,
-                  const tps_kernel_desc **out, tps_error *err) {
-  const tps_image_desc *desc = &module->desc;
+/* By plain name as `same` tells; the number of those there are. */
+static size_t by_plain(const tps_image_desc *desc, const char *name,
+                       bool (*same)(const char *, const char *),
+                       const tps_kernel_desc **out) {
   size_t matches = 0;
-  *out = exact(desc, name);
-  if (*out != NULL) return 0;
   for (size_t i = 0; i < desc->kernel_count; i++) {
-    if (!same_text(desc->kernels[i].plain, name)) continue;
+    if (!same(desc->kernels[i].plain, name)) continue;
     *out = &desc->kernels[i];
     matches++;
   }
+  return matches;
+}
+
+static int search(const tps_module *module, const char *name,
+                  const tps_kernel_desc **out, tps_error *err) {
+  const tps_image_desc *desc = &module->desc;
+  *out = exact(desc, name);
+  if (*out != NULL) return 0;
+  size_t matches = by_plain(desc, name, same_text, out);
+  if (matches == 0) matches = by_plain(desc, name, tps_same_name, out);
   return matches == 1 ? 0 : not_found(module, name, matches > 1, err);
 }
 

@@ -99,8 +99,8 @@ static int out_of_memory(tps_device *device, uint64_t bytes, tps_error *err) {
                     "out of memory on %s: %llu bytes asked for", label,
                     (unsigned long long)bytes);
   return tps_fail(err, TPS_OUT_OF_MEMORY,
-                  "out of memory on %s: %llu bytes asked for, %llu free of "
-                  "%llu",
+                  "out of memory on %s: %llu bytes asked for, %llu free of a "
+                  "total of %llu",
                   label, (unsigned long long)bytes, (unsigned long long)left,
                   (unsigned long long)total);
 }

@@ -280,6 +280,8 @@ static const tps_global_desc *find_global(const tps_module *module,
     if (strcmp(desc->globals[i].name, name) == 0) return &desc->globals[i];
   for (size_t i = 0; i < desc->global_count; i++)
     if (strcmp(desc->globals[i].plain, name) == 0) return &desc->globals[i];
+  for (size_t i = 0; i < desc->global_count; i++)
+    if (tps_same_name(desc->globals[i].plain, name)) return &desc->globals[i];
   for (extra_global *e = module->parts->extras; e != NULL; e = e->next)
     if (strcmp(e->desc.name, name) == 0) return &e->desc;
   return NULL;

@@ -333,6 +333,9 @@ int tps_module_on(tps_module *module, tps_device *device,
 void tps_list_nearest(const char *const *names, size_t count, const char *name,
                       char *buffer, size_t size);
 
+/* True when name is plain, with or without its namespaces, blanks apart. */
+bool tps_same_name(const char *plain, const char *name);
+
 /* A kernel on one device. */
 typedef struct tps_kernel_on {
   struct tps_kernel_on *next;

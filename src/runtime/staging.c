@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Host bytes on their way. Writes are copied into a page-locked ring of 16 MiB,
- * so that the source may change at once, and go on from there in stream order.
- * The ring is cut into chunks; each remembers which streams read from it, and
- * gets one event for each of them when it is full, not one for each write.
- * Reads come back through two halves of their own, one filled while the other
- * is emptied. */
+ * Host bytes on their way. Writes are copied into a page-locked ring of up to
+ * 16 MiB, so that the source may change at once, and go on from there in stream
+ * order. The ring is made of chunks and grows by one where the first is still
+ * in use; each remembers which streams read from it, and gets one event for
+ * each of them when it is full, not one for each write. Reads come back through
+ * two halves of their own, one filled while the other is emptied. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,17 +26,21 @@ typedef struct fence {
 } fence;
 
 typedef struct chunk {
+  tps_pinned *block; /* NULL until the ring has grown so far */
   fence *fences;
   uint32_t count, capacity;
 } chunk;
 
+typedef struct half {
+  tps_pinned *block; /* NULL until a read has needed it */
+  fence use;
+} half;
+
 struct tps_staging {
-  tps_pinned *ring; /* NULL until the first write */
   chunk chunks[CHUNKS];
   unsigned current;
-  uint64_t used;    /* of the current chunk */
-  tps_pinned *back; /* NULL until the first read */
-  fence halves[2];
+  uint64_t used; /* of the current chunk */
+  half halves[2];
 };
 
 static struct tps_staging *staging_of(tps_local *local, tps_error *err) {
@@ -75,7 +79,7 @@ static void set_fence(fence *f, tps_stream *stream) {
 
 /* Waits until the use is over. Without an event of its own: until all that is
  * queued on the stream is. */
-static int wait_fence(fence *f, tps_error *err) {
+static int wait_fence(fence *f, uint64_t timeout_ns, tps_error *err) {
   if (f->stream == NULL) return 0;
   struct tps_stream_parts *parts = f->stream->parts;
   uint64_t seq = f->event != NULL ? f->seq : f->stream->last_seq;
@@ -83,7 +87,7 @@ static int wait_fence(fence *f, tps_error *err) {
   if (event == NULL && parts->handle == NULL) event = parts->closing;
   if (!tps_stream_passed(f->stream, f->seq) &&
       (event != NULL || parts->handle != NULL)) {
-    int code = tps_wait(parts->local, parts->handle, event, TPS_FOREVER, err);
+    int code = tps_wait(parts->local, parts->handle, event, timeout_ns, err);
     if (code != 0) return code;
     tps_stream_reached(f->stream, seq);
   }
@@ -123,19 +127,27 @@ static void seal(chunk *c) {
   }
 }
 
-static int empty(chunk *c, tps_error *err) {
+static int empty(chunk *c, uint64_t timeout_ns, tps_error *err) {
   while (c->count > 0) {
-    int code = wait_fence(&c->fences[c->count - 1], err);
+    int code = wait_fence(&c->fences[c->count - 1], timeout_ns, err);
     if (code != 0) return code;
     c->count--;
   }
   return 0;
 }
 
-static int next_chunk(struct tps_staging *s, tps_error *err) {
+static int block_for(tps_local *local, tps_pinned **block, tps_error *err) {
+  return *block != NULL ? 0 : tps_pinned_take(local, CHUNK_BYTES, block, err);
+}
+
+static int next_chunk(struct tps_staging *s, tps_local *local, tps_error *err) {
+  tps_error ignored;
   unsigned next = (s->current + 1) % CHUNKS;
   seal(&s->chunks[s->current]);
-  int code = empty(&s->chunks[next], err);
+  if (s->chunks[next].block == NULL && empty(&s->chunks[0], 0, &ignored) == 0)
+    next = 0;
+  int code = empty(&s->chunks[next], TPS_FOREVER, err);
+  if (code == 0) code = block_for(local, &s->chunks[next].block, err);
   if (code != 0) return code;
   s->current = next;
   s->used = 0;
@@ -143,10 +155,12 @@ static int next_chunk(struct tps_staging *s, tps_error *err) {
 }
 
 /* Room for up to `want` bytes in one piece at s->used; *got says how many. */
-static int make_room(struct tps_staging *s, uint64_t want, uint64_t *got,
-                     tps_error *err) {
+static int make_room(struct tps_staging *s, tps_local *local, uint64_t want,
+                     uint64_t *got, tps_error *err) {
   uint64_t least = want < WORTH_SPLITTING ? want : WORTH_SPLITTING;
-  int code = s->used + least > CHUNK_BYTES ? next_chunk(s, err) : 0;
+  int code = s->used + least > CHUNK_BYTES
+                 ? next_chunk(s, local, err)
+                 : block_for(local, &s->chunks[s->current].block, err);
   uint64_t room = CHUNK_BYTES - s->used;
   *got = want < room ? want : room;
   return code;
@@ -191,15 +205,14 @@ static int queue_copy(tps_stream *stream, tps_memory *memory, uint64_t first,
 static int write_piece(struct tps_staging *s, tps_stream *stream,
                        tps_memory *memory, uint64_t first, const char *source,
                        uint64_t bytes, tps_error *err) {
-  fence *f = chunk_fence(&s->chunks[s->current], stream, err);
+  chunk *c = &s->chunks[s->current];
+  fence *f = chunk_fence(c, stream, err);
   if (f == NULL) return TPS_NO_HOST_MEMORY;
   set_fence(f, stream);
-  memcpy((char *)s->ring->host + s->current * CHUNK_BYTES + s->used, source,
-         bytes);
+  memcpy((char *)c->block->host + s->used, source, bytes);
   uint64_t seq = stream->last_seq;
   int code = queue_copy(stream, memory, first, bytes,
-                        s->ring->address + s->current * CHUNK_BYTES + s->used,
-                        true, &seq, err);
+                        c->block->address + s->used, true, &seq, err);
   f->seq = seq;
   s->used += (bytes + ALIGN - 1) / ALIGN * ALIGN;
   return code;
@@ -230,12 +243,10 @@ int tps_memory_write(tps_stream *stream, tps_memory *memory, uint64_t first,
   tps_local *local = stream->parts->local;
   struct tps_staging *s = staging_of(local, err);
   if (s == NULL) return TPS_NO_HOST_MEMORY;
-  if (s->ring == NULL)
-    code = tps_pinned_take(local, CHUNKS * CHUNK_BYTES, &s->ring, err);
   const char *from = source;
   while (code == 0 && bytes > 0) {
     uint64_t n;
-    code = make_room(s, bytes, &n, err);
+    code = make_room(s, local, bytes, &n, err);
     if (code == 0) code = write_piece(s, stream, memory, first, from, n, err);
     first += n;
     from += n;
@@ -262,39 +273,34 @@ static uint64_t piece_bytes(const reading *r, uint64_t i) {
 /* Queues piece i into its half. The last one needs no event: its stream is
  * waited for. */
 static int queue_piece(reading *r, uint64_t i, tps_error *err) {
-  fence *f = &r->s->halves[i % 2];
-  int code = wait_fence(f, err);
+  half *h = &r->s->halves[i % 2];
+  int code = wait_fence(&h->use, TPS_FOREVER, err);
+  if (code == 0) code = block_for(r->stream->parts->local, &h->block, err);
   if (code != 0) return code;
-  set_fence(f, r->stream);
+  set_fence(&h->use, r->stream);
   uint64_t seq = r->stream->last_seq;
-  code = queue_copy(
-      r->stream, r->memory, r->first + i * CHUNK_BYTES, piece_bytes(r, i),
-      r->s->back->address + i % 2 * CHUNK_BYTES, false, &seq, err);
-  f->seq = seq;
+  code = queue_copy(r->stream, r->memory, r->first + i * CHUNK_BYTES,
+                    piece_bytes(r, i), h->block->address, false, &seq, err);
+  h->use.seq = seq;
   if (code == 0 && i + 1 < r->pieces)
-    code = tps_event_mark(r->stream, &f->event, err);
+    code = tps_event_mark(r->stream, &h->use.event, err);
   return code;
 }
 
 static int take_piece(reading *r, uint64_t i, tps_error *err) {
-  fence *f = &r->s->halves[i % 2];
-  int code = wait_fence(f, err);
+  half *h = &r->s->halves[i % 2];
+  int code = wait_fence(&h->use, TPS_FOREVER, err);
   if (code == 0) code = tps_device_fault(r->stream->device, err);
   if (code != 0) return code;
-  memcpy(r->to + i * CHUNK_BYTES,
-         (char *)r->s->back->host + i % 2 * CHUNK_BYTES, piece_bytes(r, i));
+  memcpy(r->to + i * CHUNK_BYTES, h->block->host, piece_bytes(r, i));
   return 0;
 }
 
 static int read_staged(reading *r, tps_error *err) {
-  tps_local *local = r->stream->parts->local;
-  r->s = staging_of(local, err);
+  r->s = staging_of(r->stream->parts->local, err);
   if (r->s == NULL) return TPS_NO_HOST_MEMORY;
-  int code = r->s->back == NULL
-                 ? tps_pinned_take(local, 2 * CHUNK_BYTES, &r->s->back, err)
-                 : 0;
   r->pieces = (r->bytes + CHUNK_BYTES - 1) / CHUNK_BYTES;
-  if (code == 0) code = queue_piece(r, 0, err);
+  int code = queue_piece(r, 0, err);
   for (uint64_t i = 0; code == 0 && i < r->pieces; i++) {
     if (i + 1 < r->pieces) code = queue_piece(r, i + 1, err);
     if (code == 0) code = take_piece(r, i, err);
@@ -339,6 +345,7 @@ int tps_memory_read(tps_stream *stream, tps_memory *memory, uint64_t first,
 /* Gives the block to the reclaim list, after what the fences stand for. */
 static void retire(tps_local *local, tps_pinned *block, const fence *fences,
                    size_t count) {
+  if (block == NULL) return;
   tps_mark *marks = malloc((count + 1) * sizeof *marks);
   uint32_t n = 0;
   for (size_t i = 0; marks != NULL && i < count; i++)
@@ -348,34 +355,20 @@ static void retire(tps_local *local, tps_pinned *block, const fence *fences,
   free(marks);
 }
 
-static void retire_ring(tps_local *local, struct tps_staging *s) {
-  size_t count = 0;
-  for (unsigned i = 0; i < CHUNKS; i++) count += s->chunks[i].count;
-  fence *all = calloc(count + 1, sizeof *all);
-  bool known = all != NULL;
-  size_t n = 0;
-  for (unsigned i = 0; known && i < CHUNKS; i++)
-    for (uint32_t j = 0; j < s->chunks[i].count; j++)
-      all[n++] = s->chunks[i].fences[j];
-  if (known)
-    retire(local, s->ring, all, count);
-  else
-    tps_pinned_retire(local, s->ring, NULL, 0, true);
-  free(all);
+static void free_chunk(tps_local *local, chunk *c) {
+  retire(local, c->block, c->fences, c->count);
+  for (uint32_t i = 0; i < c->count; i++) drop_fence(&c->fences[i]);
+  free(c->fences);
 }
 
 void tps_staging_free(tps_local *local) {
   struct tps_staging *s = local->staging;
   if (s == NULL) return;
-  if (s->ring != NULL) retire_ring(local, s);
-  if (s->back != NULL) retire(local, s->back, s->halves, 2);
-  for (unsigned i = 0; i < CHUNKS; i++) {
-    for (uint32_t j = 0; j < s->chunks[i].count; j++)
-      drop_fence(&s->chunks[i].fences[j]);
-    free(s->chunks[i].fences);
+  for (unsigned i = 0; i < CHUNKS; i++) free_chunk(local, &s->chunks[i]);
+  for (unsigned i = 0; i < 2; i++) {
+    retire(local, s->halves[i].block, &s->halves[i].use, 1);
+    drop_fence(&s->halves[i].use);
   }
-  drop_fence(&s->halves[0]);
-  drop_fence(&s->halves[1]);
   free(s);
   local->staging = NULL;
 }
