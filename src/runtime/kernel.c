@@ -122,13 +122,18 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
 
 /* ---- finding ------------------------------------------------------------- */
 
-/* What is so called in full: a symbol, a signature. */
+/* What is so called in full: a symbol, a signature, an instance of a template
+ * or the expression that it was asked for by. */
 static const tps_kernel_desc *exact(const tps_image_desc *desc,
                                     const char *name) {
   for (size_t i = 0; i < desc->kernel_count; i++)
     if (strcmp(desc->kernels[i].name, name) == 0) return &desc->kernels[i];
   for (size_t i = 0; i < desc->kernel_count; i++)
     if (same_text(desc->kernels[i].signature, name)) return &desc->kernels[i];
+  for (size_t i = 0; i < desc->kernel_count; i++)
+    if (!same_text(desc->kernels[i].plain, name) &&
+        tps_kernel_has_name(&desc->kernels[i], name))
+      return &desc->kernels[i];
   return NULL;
 }
 
