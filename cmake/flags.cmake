@@ -14,7 +14,7 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 add_library(tps_flags INTERFACE)
-target_compile_definitions(tps_flags INTERFACE _GNU_SOURCE)
+target_compile_definitions(tps_flags INTERFACE _GNU_SOURCE=)
 target_compile_options(tps_flags INTERFACE
   -ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-format-truncation
   -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
