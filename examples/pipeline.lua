@@ -142,7 +142,7 @@ local function read_picture(path)
   local magic, w, h, max, at = read_header(path, data)
   local channels = (magic == "P3" or magic == "P6") and 3 or 1
   local wide = max > 255
-  local samples, have = w * h * channels, nil
+  local samples, have = w * h * channels
   if magic == "P2" or magic == "P3" then
     data, have = pack_plain(path, data, at, samples, max)
   else

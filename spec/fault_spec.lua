@@ -65,7 +65,7 @@ local LINES = select(2, PRELUDE:gsub("\n", ""))
 -- Runs a case; returns its result and the fields that report() printed.
 local function case(body, options)
   -- launches are written out, so that each stands on the line of its case
-  body = body:gsub('%f[%w]k%("(%w+)"', 
+  body = body:gsub('%f[%w]k%("(%w+)"',
     'module:kernel "%1":launch({ grid = 1, block = 1 }')
     :gsub('threads%((%d+), "([%w_]+)"',
       'module:kernel "%2":launch({ grid = 2, block = %1 }')

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- What every spec file runs under: warnings are on (spec/runner.lua makes each a
--- failure), and a test or a file that leaves a handle open fails.
+-- What every spec file runs under: warnings are on (spec/runner.lua makes each
+-- a failure), and a test or a file that leaves a handle open fails.
 local busted = require "busted"
 local handles = require "spec.support.handles"
 

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- The module: what it shows and needs as a file, and that any Lua 5.4 can require
--- it, again and again, in several states.
+-- The module: what it shows and needs as a file, and that any Lua 5.4 can
+-- require it, again and again.
 local run = require "spec.support.run"
 
 local build = assert(os.getenv "TPS_BUILD")

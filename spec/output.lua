@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- How busted reports to spec/runner.lua: one line for each test on stdout, and in
--- the file that TPS_COUNTS names the counts, written at the very end. A run that
--- dies or leaves early so leaves no counts behind.
+-- How busted reports to spec/runner.lua: one line for each test on stdout, and
+-- in the file that TPS_COUNTS names the counts, written at the very end. A run
+-- that dies or leaves early so leaves no counts behind.
 local busted = require "busted"
 
 return function()

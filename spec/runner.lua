@@ -4,10 +4,11 @@
 -- Runs one file of tests in a process of its own and says what came of it:
 --   lua5.4 spec/runner.lua --busted LAUNCHER INTERPRETER spec/x_spec.lua
 --   lua5.4 spec/runner.lua --c PROGRAM
--- The last line is "N passed, N failed, N skipped", the status 0 if none failed.
+-- The last line is "N passed, N failed, N skipped", the status 0 if none
+-- failed.
 --
--- busted alone ends with status 0 when no test ran, when a test calls os.exit(0),
--- and when a finalizer fails. Here each of those is a failure.
+-- busted alone ends with status 0 when no test ran, when a test calls
+-- os.exit(0), and when a finalizer fails. Here each of those is a failure.
 package.path = "./?.lua;" .. package.path
 local run = require "spec.support.run"
 

@@ -8,9 +8,9 @@
 --   local r = run.script([[print "hello"]], { args = { "a" } })
 --   assert.equal(0, r.status)
 --
--- Options: args, env (name → value, false takes it out), stdin (text), timeout in
--- seconds (60), interpreter, signal and after (sends that signal after so many
--- seconds). Results: status (nil when killed), signal (nil unless killed),
+-- Options: args, env (name → value, false takes it out), stdin (text), timeout
+-- in seconds (60), interpreter, signal and after (sends that signal after so
+-- many seconds). Results: status (nil when killed), signal (nil unless killed),
 -- timed_out, stdout, stderr.
 local run = {}
 
