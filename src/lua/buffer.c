@@ -21,7 +21,7 @@ tps_lua_buffer *tps_push_buffer(lua_State *L, int dtype, int64_t count) {
 tps_lua_buffer *tps_check_buffer(lua_State *L, int index) {
   tps_lua_buffer *box =
       (tps_lua_buffer *)tps_check(L, index, TPS_TYPE_BUFFER);
-  if (box->memory == NULL) luaL_error(L, "attempt to use a closed buffer");
+  if (box->memory == NULL) tps_misuse(L, "attempt to use a closed buffer");
   tps_open(L);
   return box;
 }

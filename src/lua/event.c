@@ -18,7 +18,7 @@ tps_event *tps_push_event(lua_State *L, unsigned flags) {
 
 tps_event *tps_check_event(lua_State *L, int index) {
   tps_lua_event *box = (tps_lua_event *)tps_check(L, index, TPS_TYPE_EVENT);
-  if (box->event == NULL) luaL_error(L, "attempt to use a closed event");
+  if (box->event == NULL) tps_misuse(L, "attempt to use a closed event");
   tps_open(L);
   return box->event;
 }

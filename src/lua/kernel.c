@@ -12,7 +12,7 @@ tps_lua_kernel *tps_check_kernel(lua_State *L, int index) {
   tps_lua_kernel *box =
       (tps_lua_kernel *)tps_check(L, index, TPS_TYPE_KERNEL);
   if (box->kernel == NULL || box->kernel->module->closed)
-    luaL_error(L, "attempt to use a closed kernel");
+    tps_misuse(L, "attempt to use a closed kernel");
   tps_open(L);
   return box;
 }

@@ -141,11 +141,11 @@ static int launch_call(lua_State *L) {
   bound *b = (bound *)tps_check(L, 1, TPS_TYPE_LAUNCH);
   tps_lua_kernel *k = b->kernel;
   if (k == NULL || k->kernel == NULL || k->kernel->module->closed)
-    return luaL_error(L, "attempt to use a closed kernel");
+    return tps_misuse(L, "attempt to use a closed kernel");
   tps_lua_stream *box = b->stream;
   if (box == NULL) box = tps_current_stream_box(L, NULL);
   tps_stream *stream = box->stream;
-  if (stream == NULL) return luaL_error(L, "attempt to use a closed stream");
+  if (stream == NULL) return tps_misuse(L, "attempt to use a closed stream");
   if (stream->device != b->prepared.device)
     prepare(L, k, stream->device, &b->shape, &b->prepared);
   run(L, k, &b->prepared, stream, 2);

@@ -18,7 +18,7 @@ tps_lua_module *tps_push_module(lua_State *L) {
 static tps_module *self(lua_State *L) {
   tps_lua_module *box = (tps_lua_module *)tps_check(L, 1, TPS_TYPE_MODULE);
   if (box->module == NULL || box->module->closed)
-    luaL_error(L, "attempt to use a closed module");
+    tps_misuse(L, "attempt to use a closed module");
   tps_open(L);
   return box->module;
 }

@@ -73,7 +73,7 @@ void *tps_check(lua_State *L, int index, tps_type type) {
 
 tps_lua *tps_open(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
-  if (lua->context == NULL) luaL_error(L, "tpstream is closed");
+  if (lua->context == NULL) tps_misuse(L, "tpstream is closed");
   return lua;
 }
 

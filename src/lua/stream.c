@@ -59,7 +59,7 @@ void tps_stream_box_close(tps_lua_stream *box) {
 tps_lua_stream *tps_check_stream(lua_State *L, int index) {
   tps_lua_stream *box =
       (tps_lua_stream *)tps_check(L, index, TPS_TYPE_STREAM);
-  if (box->stream == NULL) luaL_error(L, "attempt to use a closed stream");
+  if (box->stream == NULL) tps_misuse(L, "attempt to use a closed stream");
   tps_open(L);
   return box;
 }

@@ -26,7 +26,7 @@ static int timer_close(lua_State *L) {
 
 static timer *self(lua_State *L) {
   timer *t = (timer *)tps_check(L, 1, TPS_TYPE_TIMER);
-  if (t->stream == NULL) luaL_error(L, "attempt to use a closed timer");
+  if (t->stream == NULL) tps_misuse(L, "attempt to use a closed timer");
   return t;
 }
 
