@@ -43,6 +43,7 @@ tps_memory *tps_memory_new(tps_local *local, tps_memory_kind kind,
   memory->site = context->site;
   memory->parts = &w->parts;
   w->parts.local = local;
+  w->parts.closed_at.source = "";
   w->parts.marks = w->parts.few;
   w->parts.capacity = TPS_MARKS;
   tps_context_hold(context);
@@ -73,6 +74,12 @@ void tps_memory_unref(tps_memory *memory) {
   tps_context_release(context);
 }
 
+void tps_memory_close(tps_memory *memory) {
+  if (memory == NULL) return;
+  if (memory->refs == 1) memory->parts->closed_at = memory->context->site;
+  tps_memory_unref(memory);
+}
+
 uint64_t tps_memory_expose(tps_memory *memory) {
   memory->escaped = true;
   return memory->address;
@@ -99,8 +106,8 @@ static int out_of_memory(tps_device *device, uint64_t bytes, tps_error *err) {
                     "out of memory on %s: %llu bytes asked for", label,
                     (unsigned long long)bytes);
   return tps_fail(err, TPS_OUT_OF_MEMORY,
-                  "out of memory on %s: %llu bytes asked for, %llu free of a "
-                  "total of %llu",
+                  "out of memory on %s: %llu bytes asked for, %llu free of "
+                  "%llu",
                   label, (unsigned long long)bytes, (unsigned long long)left,
                   (unsigned long long)total);
 }

@@ -62,6 +62,9 @@ int tps_memory_borrow(tps_context *context, tps_device *device,
                       tps_error *err);
 tps_memory *tps_memory_ref(tps_memory *memory);
 void tps_memory_unref(tps_memory *memory); /* never waits, never fails */
+/* The same where the script closes it: if this frees it, the free carries
+ * context->site (otherwise it has no line: a collector comes at any time). */
+void tps_memory_close(tps_memory *memory);
 /* The address leaves the runtime's sight (b:ptr()). */
 uint64_t tps_memory_expose(tps_memory *memory);
 

@@ -247,7 +247,8 @@ struct tps_memory_parts {
   tps_pinned *pinned;
   void *owner; /* of BORROWED */
   void (*release)(void *owner);
-  unsigned attempts; /* at freeing */
+  tps_site closed_at; /* where the script closed it; no line: collected */
+  unsigned attempts;  /* at freeing */
 };
 
 /* A struct with one reference, nothing allocated for it; NULL when out of

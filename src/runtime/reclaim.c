@@ -88,8 +88,8 @@ static int free_on(tps_memory *memory, tps_stream *stream, tps_error *err) {
   tps_device *device = memory->device;
   tps_op *op = tps_op_begin(stream, TPS_OP_FREE, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
-  op->source = ""; /* the collector's time says nothing about the script's */
-  op->line = 0;
+  op->source = memory->parts->closed_at.source;
+  op->line = memory->parts->closed_at.line;
   int code = tps_op_touch(op, memory, 0, memory->bytes, TPS_ACCESS_NONE, err);
   if (code == 0) {
     tps_op_announce(op);
