@@ -110,7 +110,8 @@ int tps_sim_stream_wait_event(tps_device *face, tps_device_stream *handle,
   return code;
 }
 
-static bool is_done(tps_sim_record *record) {
+static bool is_done(const void *what) {
+  const tps_sim_record *record = what;
   return record == NULL ||
          atomic_load_explicit(&record->done, memory_order_acquire);
 }
@@ -123,18 +124,6 @@ int tps_sim_event_query(tps_device *face, tps_device_event *event,
   return tps_fail(err, TPS_NOT_READY, "the event is not done");
 }
 
-static bool spin_for_record(tps_sim_record *record, uint64_t deadline) {
-  uint64_t end = tps_now_ns() + TPS_SIM_SPIN_NS;
-  if (end > deadline) end = deadline;
-  do {
-    for (int i = 0; i < 32; i++) {
-      if (is_done(record)) return true;
-      tps_sim_pause();
-    }
-  } while (tps_now_ns() < end);
-  return is_done(record);
-}
-
 int tps_sim_event_synchronize(tps_device *face, tps_device_event *handle,
                               uint64_t timeout_ns, tps_error *err) {
   tps_sim_device *device = to_device(face);
@@ -142,7 +131,7 @@ int tps_sim_event_synchronize(tps_device *face, tps_device_event *handle,
   int code = tps_sim_refuse(device, err);
   if (code != 0) return code;
   uint64_t deadline = tps_deadline_ns(timeout_ns);
-  bool done = spin_for_record(record, deadline);
+  bool done = tps_sim_look(&device->pool->hosts, is_done, record, deadline);
   if (!done) {
     tps_sim_lock(device->pool);
     record->refs++;

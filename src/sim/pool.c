@@ -5,16 +5,59 @@
  * the process, not to a device, since there is one set of processors to share;
  * it ends with the last device, or in an orderly way when the process exits.
  */
+#define _GNU_SOURCE /* CPU_COUNT */
 #include "sim/queue.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+
+#define LOOK_MOST 20000u /* ns */
+#define LOOK_LEAST 500u
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
 static tps_sim_pool *the_pool;
 static bool at_exit_known;
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* --- looking before sleeping ---------------------------------------------- */
+
+static void pause_a_little(void) {
+#if defined __x86_64__ || defined __i386__
+  __builtin_ia32_pause();
+#endif
+}
+
+static bool look_until(bool (*there)(const void *), const void *what,
+                       uint64_t end) {
+  do {
+    for (int i = 0; i < 16; i++) {
+      if (there(what)) return true;
+      pause_a_little();
+    }
+  } while (tps_now_ns() < end);
+  return there(what);
+}
+
+/* Success makes it patient at once, failure less and less; each 16th look is a
+ * long one, to find out whether that pays again. */
+bool tps_sim_look(tps_sim_patience *patience, bool (*there)(const void *),
+                  const void *what, uint64_t deadline) {
+  if (there(what)) return true;
+  if (patience->most_ns == 0) return false;
+  uint64_t ns = atomic_load_explicit(&patience->ns, memory_order_relaxed);
+  uint64_t tries =
+      atomic_fetch_add_explicit(&patience->tries, 1, memory_order_relaxed);
+  uint64_t end = tps_now_ns() + (tries % 16 == 0 ? patience->most_ns : ns);
+  bool found = look_until(there, what, end < deadline ? end : deadline);
+  ns = found ? patience->most_ns : ns / 2;
+  if (ns < LOOK_LEAST) ns = LOOK_LEAST;
+  atomic_store_explicit(&patience->ns, ns, memory_order_relaxed);
+  return found;
+}
 
 /* --- the lock, and what is destroyed outside it --------------------------- */
 
@@ -149,8 +192,13 @@ static void at_exit(void) {
   stop_threads(pool);
 }
 
+/* Those that this process may use. */
 static unsigned processors(void) {
   long count = sysconf(_SC_NPROCESSORS_ONLN);
+#ifdef CPU_COUNT
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
+#endif
   if (count < 1) return 1;
   return count > 256 ? 256 : (unsigned)count;
 }
@@ -169,6 +217,11 @@ static void init_lock(tps_sim_pool *pool) {
   pthread_condattr_destroy(&attributes);
 }
 
+static void init_patience(tps_sim_patience *patience) {
+  patience->most_ns = processors() > 1 ? LOOK_MOST : 0;
+  atomic_init(&patience->ns, patience->most_ns);
+}
+
 static tps_sim_pool *pool_new(unsigned threads, uint64_t seed) {
   tps_sim_pool *pool = calloc(1, sizeof *pool);
   if (pool == NULL) return NULL;
@@ -176,7 +229,8 @@ static tps_sim_pool *pool_new(unsigned threads, uint64_t seed) {
   pool->seed = seed;
   pool->handles = 255;
   pool->process = getpid();
-  pool->may_spin = processors() > 1;
+  init_patience(&pool->workers);
+  init_patience(&pool->hosts);
   pool->ids = calloc(pool->threads, sizeof *pool->ids);
   if (pool->ids == NULL) {
     free(pool);

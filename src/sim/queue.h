@@ -28,15 +28,14 @@
 
 #define TPS_SIM_LEVELS 6 /* priorities 0 … -5; level 5 goes first */
 
-/* How long a host thread looks before it goes to sleep: waking it up would cost
- * more than most short kernels take. */
-#define TPS_SIM_SPIN_NS 30000u
-
-static inline void tps_sim_pause(void) {
-#if defined __x86_64__ || defined __i386__
-  __builtin_ia32_pause();
-#endif
-}
+/* How long threads look for what they wait for before they sleep: being woken
+ * up costs more than most short kernels take. Where looking turns out to be in
+ * vain (long kernels, busy or single processors) they soon do with very little.
+ */
+typedef struct tps_sim_patience {
+  _Atomic uint64_t ns, tries;
+  uint64_t most_ns;
+} tps_sim_patience;
 
 typedef struct tps_sim_task tps_sim_task;
 typedef struct tps_sim_stream tps_sim_stream;
@@ -104,8 +103,11 @@ struct tps_sim_task {
   uint64_t resident_limit;
   tps_sim_asides ready, yielded;
   uint64_t aside_picks; /* since the last fresh part or the last finished one */
-  uint64_t served;      /* turn at which it was picked last */
-  uint64_t part_ns;     /* running mean */
+  uint64_t
+      ran_ns; /* all workers together, from what the least of the ring had */
+  uint64_t fruitless; /* turns of begun parts since one finished */
+  uint64_t served;    /* turn at which it was picked last */
+  uint64_t part_ns;   /* running mean */
   uint64_t deadline_ns;
   uint64_t epoch; /* of the device's space, since it began */
 
@@ -218,7 +220,7 @@ struct tps_sim_pool {
   pthread_t *ids;
   unsigned idle, spinning; /* workers asleep, workers that look for work */
   atomic_uint offers;      /* +1 for each offer of work, for those who spin */
-  bool may_spin;           /* there is another processor */
+  tps_sim_patience workers, hosts;
   bool stopping;
   uint64_t seed; /* 0, or the state of the dice */
   uint64_t turn;
@@ -267,6 +269,11 @@ void tps_sim_unlock(tps_sim_pool *pool);
 void tps_sim_drain(tps_sim_device *device);
 /* The oldest epoch of the device's space that anything running began in. */
 uint64_t tps_sim_oldest_epoch(tps_sim_device *device);
+
+/* Looks whether there(what) becomes true, patiently, but not after `deadline`.
+ */
+bool tps_sim_look(tps_sim_patience *patience, bool (*there)(const void *),
+                  const void *what, uint64_t deadline);
 
 /* --- workers.c (lock held) ------------------------------------------------ */
 

@@ -488,18 +488,14 @@ static bool is_idle(const tps_sim_stream *stream, uint64_t target) {
   return atomic_load_explicit(&stream->done, memory_order_acquire) >= target;
 }
 
-/* Looks for a short while whether `stream` gets there without any sleep. */
-static bool spin_for(const tps_sim_stream *stream, uint64_t target,
-                     uint64_t deadline) {
-  uint64_t end = tps_now_ns() + TPS_SIM_SPIN_NS;
-  if (end > deadline) end = deadline;
-  do {
-    for (int i = 0; i < 32; i++) {
-      if (is_idle(stream, target)) return true;
-      tps_sim_pause();
-    }
-  } while (tps_now_ns() < end);
-  return is_idle(stream, target);
+typedef struct goal {
+  const tps_sim_stream *stream;
+  uint64_t target;
+} goal;
+
+static bool is_reached(const void *what) {
+  const goal *g = what;
+  return is_idle(g->stream, g->target);
 }
 
 int tps_sim_stream_synchronize(tps_device *face, tps_device_stream *handle,
@@ -510,7 +506,9 @@ int tps_sim_stream_synchronize(tps_device *face, tps_device_stream *handle,
   if (code != 0) return code;
   uint64_t deadline = tps_deadline_ns(timeout_ns);
   uint64_t target = atomic_load_explicit(&stream->queued, memory_order_relaxed);
-  if (spin_for(stream, target, deadline) && stream != device->legacy)
+  goal g = {stream, target};
+  if (tps_sim_look(&device->pool->hosts, is_reached, &g, deadline) &&
+      stream != device->legacy)
     return tps_sim_refuse(device, err);
   return wait_busy(device, stream, deadline, err);
 }

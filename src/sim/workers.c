@@ -14,9 +14,8 @@
 
 #include "base/clock.h"
 
-#define SLICE 16384u   /* warp instructions of a turn */
-#define LOOK_NS 50000u /* a worker looks for work before it sleeps */
-#define NAP_NS 50000u  /* between turns when all blocks only yield */
+#define SLICE 16384u  /* warp instructions of a turn */
+#define NAP_NS 50000u /* between turns when all blocks only yield */
 
 /* What came of a turn. */
 typedef struct result {
@@ -154,9 +153,10 @@ static void mean(tps_sim_task *task, uint64_t ns, uint64_t parts) {
 static void settle(tps_sim_pool *pool, const tps_sim_turn *t, result *r) {
   tps_sim_task *task = t->task;
   if (t->count > 0) mean(task, r->ns, t->count);
+  task->ran_ns += r->ns;
   bool fruitless = r->finished == 0 && r->ready.count == 0;
   pool->fruitless = fruitless ? pool->fruitless + 1 : 0;
-  if (r->finished > 0) task->aside_picks = 0;
+  if (r->finished > 0) task->aside_picks = task->fruitless = 0;
   task->resident -= r->finished;
   tps_sim_asides_move(&task->ready, &r->ready);
   tps_sim_asides_move(&task->yielded, &r->yielded);
@@ -200,7 +200,6 @@ bool tps_sim_ensure_worker(tps_sim_pool *pool) {
 }
 
 void tps_sim_offer(tps_sim_pool *pool, tps_sim_task *task) {
-  task->served = pool->turn;
   pool->fruitless = 0;
   tps_sim_ring_insert(pool, task);
   call_worker(pool);
@@ -213,27 +212,28 @@ static void call_more(tps_sim_pool *pool) {
   if (could && tps_sim_has_more(pool)) call_worker(pool);
 }
 
-static void look_for_work(tps_sim_pool *pool) {
-  unsigned seen = atomic_load(&pool->offers);
-  pool->spinning++;
-  pthread_mutex_unlock(&pool->lock);
-  uint64_t end = tps_now_ns() + LOOK_NS;
-  do {
-    for (int i = 0; i < 32; i++) {
-      if (atomic_load_explicit(&pool->offers, memory_order_acquire) != seen)
-        break;
-      tps_sim_pause();
-    }
-  } while (atomic_load(&pool->offers) == seen && tps_now_ns() < end);
-  pthread_mutex_lock(&pool->lock);
-  pool->spinning--;
+typedef struct offer {
+  tps_sim_pool *pool;
+  unsigned seen;
+} offer;
+
+static bool is_offered(const void *what) {
+  const offer *o = what;
+  return atomic_load_explicit(&o->pool->offers, memory_order_acquire) !=
+         o->seen;
 }
 
 /* Lock held, nothing to run. */
 static void rest(tps_sim_pool *pool) {
-  unsigned seen = atomic_load(&pool->offers);
-  if (pool->spinning == 0 && pool->may_spin) look_for_work(pool);
-  if (atomic_load(&pool->offers) != seen || pool->stopping) return;
+  offer o = {pool, atomic_load(&pool->offers)};
+  if (pool->spinning == 0) {
+    pool->spinning++;
+    pthread_mutex_unlock(&pool->lock);
+    tps_sim_look(&pool->workers, is_offered, &o, TPS_FOREVER);
+    pthread_mutex_lock(&pool->lock);
+    pool->spinning--;
+  }
+  if (is_offered(&o) || pool->stopping) return;
   pool->idle++;
   pthread_cond_wait(&pool->work, &pool->lock);
   pool->idle--;
