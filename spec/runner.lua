@@ -80,6 +80,7 @@ local function run_busted(launcher, interpreter, spec)
     timeout = tonumber(os.getenv "TPS_SPEC_TIMEOUT" or 300),
     env = {
       TPS_COUNTS = counts,
+      TPSTREAM_SIM_DEVICES = os.getenv "TPSTREAM_SIM_DEVICES" or "2",
       TPS_INTERPRETER = interpreter,
       LUA_CPATH = (is_module and build .. "/?.so;" or "")
         .. (os.getenv "LUA_CPATH" or ";;"),

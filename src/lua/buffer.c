@@ -28,11 +28,22 @@ tps_lua_buffer *tps_check_buffer(lua_State *L, int index) {
 
 static tps_lua_buffer *self(lua_State *L) { return tps_check_buffer(L, 1); }
 
-static int buffer_close(lua_State *L) {
+static int buffer_gc(lua_State *L) {
   tps_lua_buffer *box = (tps_lua_buffer *)tps_check(L, 1, TPS_TYPE_BUFFER);
   tps_memory *memory = box->memory;
   box->memory = NULL;
   if (memory != NULL) tps_memory_unref(memory);
+  return 0;
+}
+
+/* Says, other than the collector, on which line the memory was given back. */
+static int buffer_close(lua_State *L) {
+  tps_lua_buffer *box = (tps_lua_buffer *)tps_check(L, 1, TPS_TYPE_BUFFER);
+  tps_memory *memory = box->memory;
+  if (memory == NULL) return 0;
+  tps_site_set(L, tps_lua_of(L));
+  box->memory = NULL;
+  tps_memory_close(memory);
   return 0;
 }
 
@@ -462,7 +473,7 @@ static int buffer_tostring(lua_State *L) {
 }
 
 static const luaL_Reg buffer_meta[] = {{"__tostring", buffer_tostring},
-                                       {"__gc", buffer_close},
+                                       {"__gc", buffer_gc},
                                        {"__close", buffer_close},
                                        {"__len", buffer_count},
                                        {"__index", buffer_index},

@@ -134,6 +134,7 @@ int tps_failed(tps_device *device, tps_local *local, int code, tps_error *err) {
   bool first = !tps_faulted(device);
   if (first) {
     if (err->kernel[0] == '\0' && local != NULL) name_suspects(local, err);
+    if (device->kind == TPS_SIM) err->hint[0] = '\0'; /* it has told all */
     state->fault = *err;
     state->fault.code = code;
     atomic_store_explicit(&state->faulted, code, memory_order_release);

@@ -24,8 +24,9 @@ static bool complete(engine *e, const barrier *b) {
   if (!b->expected) return b->arrived == e->block->live && b->arrived;
   uint32_t gone = 0;
   for (uint32_t left = b->warps; left; left &= left - 1) {
-    const warp *w = &e->block->warps[__builtin_ctz(left)];
-    gone += LANES - (uint32_t)__builtin_popcount(w->live);
+    unsigned k = (unsigned)__builtin_ctz(left);
+    const warp *w = &e->block->warps[k];
+    gone += (uint32_t)__builtin_popcount(~(w->live | b->lanes[k]));
   }
   return b->arrived + gone >= b->expected;
 }
@@ -102,6 +103,7 @@ static void arrive(engine *e, const insn *i, unsigned id, uint32_t lanes,
   b->arrived += (uint32_t)__builtin_popcount(lanes);
   b->warps |= 1u << e->warp->index;
   if (count) b->expected = count;
+  if (count) b->lanes[e->warp->index] |= lanes;
   e->block->used |= 1u << id;
   if ((i->imm & KIND) >= RED_POPC) {
     uint32_t p = *mask_of(e, i->c) & lanes;

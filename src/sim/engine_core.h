@@ -102,7 +102,7 @@ struct function {
   const insn *end;
   uint32_t frame_bytes;
   uint32_t zeroed_at;   /* what is before need not begin with zeros */
-  uint32_t local_bytes; /* of its own frame, 16-byte aligned */
+  uint32_t local_bytes; /* of its own frame */
   uint32_t stack_bytes; /* what a call of it takes from a thread's stack */
   uint32_t carry;       /* mask of carries, in the frame */
   uint32_t return_pc;   /* row: where each lane returns to */
@@ -224,6 +224,7 @@ typedef struct barrier {
   uint32_t expected;     /* 0: all of the block */
   uint32_t warps;        /* warps of which a lane has arrived */
   uint32_t count, trues; /* of bar.red */
+  uint32_t lanes[32];    /* by warp: those that have arrived, if expected */
 } barrier;
 
 #define BARRIERS 16
