@@ -93,6 +93,18 @@ static inline bool fits(const region *r, uint64_t offset, uint64_t bytes,
 INSIDE(u32)
 INSIDE(u64)
 
+/* Before a store goes lane by lane from above: the fault, if there will be one,
+ * is the lowest lane's. */
+static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
+                        bool wide, unsigned size) {
+  for (uint32_t m = mask; m; m &= m - 1) {
+    unsigned l = (unsigned)__builtin_ctz(m);
+    uint64_t p = wide ? ((const uint64_t *)a)[l] : ((const uint32_t *)a)[l];
+    bool local = false;
+    tps_sim_resolve(e, i, l, p + (uint64_t)i->imm, size, ACCESS_STORE, &local);
+  }
+}
+
 /* --- one element a lane ----------------------------------------------------- */
 
 #define GLOBAL_REGION (&e->slots[i->slot])
@@ -155,8 +167,9 @@ INSIDE(u64)
 #define STORE_LANES(name, M, R, A)                                            \
   GUEST static void name(engine *e, const insn *i, const region *r,           \
                          const R *s, const T_##A *a, unsigned first,          \
-                         uint32_t m) {                                        \
+                         uint32_t mask, bool *checked) {                      \
     uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                   \
+    uint32_t m = mask >> first & 0xff;                                        \
     if (m == 0xff &&                                                          \
         inside_##A(r, a + first, 8, shift, sizeof(M), sizeof(M))) {           \
       for (unsigned l = first + 8; l-- > first;)                              \
@@ -167,10 +180,14 @@ INSIDE(u64)
       unsigned top = 31u - (unsigned)__builtin_clz(m), l = first + top;       \
       uint64_t offset = a[l] + imm - r->base;                                 \
       m ^= 1u << top;                                                         \
-      if (fits(r, offset, sizeof(M), sizeof(M)))                              \
+      if (fits(r, offset, sizeof(M), sizeof(M))) {                            \
         *(M *)(r->host + offset) = (M)s[l];                                   \
-      else                                                                    \
-        tps_sim_store(e, i, l, a[l] + imm, sizeof(M), s[l]);                  \
+        continue;                                                             \
+      }                                                                       \
+      if (!*checked)                                                          \
+        check_lanes(e, i, mask, a, sizeof(T_##A) == 8, sizeof(M));            \
+      *checked = true;                                                        \
+      tps_sim_store(e, i, l, a[l] + imm, sizeof(M), s[l]);                    \
     }                                                                         \
   }
 
@@ -181,6 +198,7 @@ INSIDE(u64)
     const R *s = ROW(const R, i->d);                                          \
     const T_##A *a = ROW(const T_##A, i->a);                                  \
     uint64_t imm = (uint64_t)i->imm;                                          \
+    bool checked = false;                                                     \
     if (mask == FULL && run32_##A(a, sizeof(M))) {                            \
       uint64_t offset = a[0] + imm - r->base;                                 \
       if (fits(r, offset, LANES * sizeof(M), sizeof(M))) {                    \
@@ -201,7 +219,7 @@ INSIDE(u64)
         M *p = (M *)(r->host + offset);                                       \
         for (unsigned l = 0; l < 8; l++) p[l] = (M)s[first + l];              \
       } else if (m) {                                                         \
-        lanes_##name(e, i, r, s, a, first, m);                                \
+        lanes_##name(e, i, r, s, a, first, mask, &checked);                   \
       }                                                                       \
     }                                                                         \
     return i + 1;                                                             \
@@ -280,12 +298,16 @@ INSIDE(u64)
       gather_##name(s, (M *)(r->host + offset), n);                           \
       return i + 1;                                                           \
     }                                                                         \
+    bool checked = false;                                                     \
     for (uint32_t m = mask; m;) {                                             \
       unsigned l = 31u - (unsigned)__builtin_clz(m);                          \
       uint64_t address = a[l] + imm;                                          \
       bool near = fits(r, address - r->base, size, size), local = false;      \
       unsigned char *p = r->host + (address - r->base);                       \
       m ^= 1u << l;                                                           \
+      if (!near && !checked)                                                  \
+        check_lanes(e, i, mask, a, sizeof(T_##A) == 8, size);                 \
+      checked |= !near;                                                       \
       if (!near)                                                              \
         p = tps_sim_resolve(e, i, l, address, size, ACCESS_STORE, &local);    \
       for (unsigned k = 0; k < n; k++) {                                      \

@@ -78,8 +78,17 @@ static inline uint64_t to_64(double x, bool sign) {
   return x <= -0x1p63 ? 1ull << 63 : (uint64_t)(int64_t)x;
 }
 
+/* A NaN that was f64 gives the sign bit of the result's width. */
+static void store_nans(engine *e, const insn *i, uint32_t mask,
+                       const double *x, unsigned bits) {
+  uint32_t *d = ROW(uint32_t, i->d), value = 1u << (bits - 1);
+  if (i->imm & FLAG_SIGNED) value = 0u - value;
+  for (unsigned l = 0; l < LANES; l++)
+    if (ON(mask, l) && x[l] != x[l]) d[l] = value;
+}
+
 static void store_integers(engine *e, const insn *i, uint32_t mask,
-                           const double *x) {
+                           const double *x, bool f64) {
   unsigned bits = i->imm >> BITS_SHIFT & 255;
   bool sign = i->imm & FLAG_SIGNED;
   if (bits == 64) {
@@ -93,6 +102,7 @@ static void store_integers(engine *e, const insn *i, uint32_t mask,
     double high = (double)(INT32_MAX >> (32 - bits));
     BLEND(to_s32(x[l], -high - 1, high));
   }
+  if (f64 && bits < 64) store_nans(e, i, mask, x, bits);
 }
 HANDLER(int_f32) {
   _Alignas(64) double x[LANES];
@@ -100,7 +110,7 @@ HANDLER(int_f32) {
   if (i->imm & FLAG_FTZ) EACH_LANE { x[l] = (double)flush(a[l]); }
   else EACH_LANE { x[l] = (double)a[l]; }
   integral_row(x, (int)(i->imm & ROUND_BITS));
-  store_integers(e, i, mask, x);
+  store_integers(e, i, mask, x, false);
   return i + 1;
 }
 HANDLER(int_f64) {
@@ -108,7 +118,7 @@ HANDLER(int_f64) {
   const double *a = ROW(double, i->a);
   EACH_LANE { x[l] = a[l]; }
   integral_row(x, (int)(i->imm & ROUND_BITS));
-  store_integers(e, i, mask, x);
+  store_integers(e, i, mask, x, true);
   return i + 1;
 }
 
@@ -150,7 +160,7 @@ FROM_INTEGER(f64x_u64, double, u64, saturate64)
 /* --- float to float -------------------------------------------------------- */
 
 #define CANON64(x) ((double)(x))
-#define CANON32(x) canon((float)(x))
+#define CANON32(x) ((float)(x))
 OP1(f64_f32, f64, f32, CANON64)
 OP1(f32_f64, f32, f64, CANON32)
 
@@ -159,7 +169,7 @@ HANDLER(f64x_f32) {
   const float *a = ROW(float, i->a);
   bool ftz = i->imm & FLAG_FTZ, sat = i->imm & FLAG_SAT;
   for (unsigned l = 0; l < LANES; l++) {
-    double r = (double)(ftz ? flush(a[l]) : a[l]);
+    double r = (double)(ftz ? canon(flush(a[l])) : a[l]);
     r = sat ? saturate64(r) : r;
     d[l] = ON(mask, l) ? r : d[l];
   }
@@ -179,8 +189,7 @@ HANDLER(f32x_f64) {
   float *d = ROW(float, i->d);
   bool ftz = i->imm & FLAG_FTZ, sat = i->imm & FLAG_SAT;
   for (unsigned l = 0; l < LANES; l++) {
-    float r = canon(o.r[l]);
-    r = ftz ? flush(r) : r;
+    float r = ftz ? flush(o.r[l]) : o.r[l];
     r = sat ? saturate(r) : r;
     d[l] = ON(mask, l) ? r : d[l];
   }
@@ -218,6 +227,14 @@ HANDLER(f64_f64) {
 
 OP1(f32_f16, f32, u32, f16_to)
 OP1(f32_bf16, f32, u16, bf16_to)
+/* Between f16 and f64 the bits of a NaN are kept. */
+static inline double f64_from_f16(uint32_t h) {
+  uint64_t fraction = h & 0x3ff, sign = (uint64_t)(h & 0x8000) << 48;
+  if ((h & 0x7c00) == 0x7c00 && fraction)
+    return f64_of(sign | 0x7ff8000000000000ull | fraction << 42);
+  return (double)f16_to(h);
+}
+OP1(f64_f16, f64, u16, f64_from_f16)
 
 static inline double adjust(double x, int64_t flags) {
   if (flags & FLAG_FTZ) x = (double)flush((float)x);
@@ -237,8 +254,25 @@ static inline uint32_t to_bf16(double x, int64_t flags) {
   uint32_t h = bf16_from(adjust(x, flags), (int)(flags & ROUND_BITS));
   return cap(h, flags, 0x7f80);
 }
+static inline uint32_t nan_of(double x, uint32_t infinity, int mant) {
+  uint64_t u = bits_of64(x);
+  return (uint32_t)(u >> 63) << 15 | infinity | 1u << (mant - 1) |
+         (uint32_t)((u & 0xfffffffffffffull) >> (52 - mant));
+}
+static inline uint32_t f64_to_f16(double x, int64_t flags) {
+  bool keep = x != x && !(flags & FLAG_SAT);
+  return keep ? nan_of(x, 0x7c00, 10) : to_f16(x, flags);
+}
+static inline uint32_t f64_to_bf16(double x, int64_t flags) {
+  bool keep = x != x && !(flags & FLAG_SAT);
+  return keep ? nan_of(x, 0x7f80, 7) : to_bf16(x, flags);
+}
+/* Rounding half away is an addition on the bits. */
 static inline uint32_t to_tf32(double x, int64_t flags) {
-  return tf32_from(adjust(x, flags), (int)(flags & ROUND_BITS));
+  int rounding = (int)(flags & ROUND_BITS);
+  if (rounding == ROUND_RNA)
+    return (bits_of((float)x) + (x == x ? 0x1000u : 0)) & ~0x1fffu;
+  return tf32_from(adjust(x, flags), rounding);
 }
 #define NARROW(name, F, to)                                                   \
   HANDLER(name) {                                                             \
@@ -248,9 +282,9 @@ static inline uint32_t to_tf32(double x, int64_t flags) {
     return i + 1;                                                             \
   }
 NARROW(f16_f32, float, to_f16)
-NARROW(f16_f64, double, to_f16)
+NARROW(f16_f64, double, f64_to_f16)
 NARROW(bf16_f32, float, to_bf16)
-NARROW(bf16_f64, double, to_bf16)
+NARROW(bf16_f64, double, f64_to_bf16)
 NARROW(tf32_f32, float, to_tf32)
 /* Integers first become doubles whose low bits keep what was cut off. */
 static inline double sticky(int64_t x, bool sign) {
@@ -283,20 +317,32 @@ NARROW_X2(bf16x2_f32, to_bf16)
 typedef struct halves_of {
   float x, y, z;
 } halves_of;
-#define HALF_OP(name, from, to, expression)                                   \
+/* .ftz flushes what is subnormal in f16: results before they are rounded, fused
+ * ones after. */
+static inline double tiny(double x) {
+  return fabs(x) < 0x1p-14 ? copysign(0, x) : x;
+}
+#define HALF_OP(name, from, to, expression, fused)                            \
   HANDLER(name) {                                                             \
     uint32_t *d = ROW(uint32_t, i->d);                                        \
     const uint32_t *a = ROW(uint32_t, i->a), *b = ROW(uint32_t, i->b);        \
     const uint32_t *c = ROW(uint32_t, i->c);                                  \
     bool two = i->count == 2;                                                 \
     int64_t flags = i->imm;                                                   \
+    bool ftz = flags & FLAG_FTZ;                                              \
+    flags &= ~(int64_t)FLAG_FTZ;                                              \
     for (unsigned l = 0; l < LANES; l++) {                                    \
       if (!ON(mask, l)) continue;                                             \
       uint32_t r = 0;                                                         \
       for (unsigned s = 0; s < (two ? 32 : 16); s += 16) {                    \
         halves_of v = {from(a[l] >> s & 0xffff), from(b[l] >> s & 0xffff),    \
                        from(c[l] >> s & 0xffff)};                             \
-        r |= to((expression), flags) << s;                                    \
+        if (ftz) v = (halves_of){tiny(v.x), tiny(v.y), tiny(v.z)};            \
+        double result = (expression);                                         \
+        if (ftz && !fused) result = tiny(result);                             \
+        uint32_t h = to(result, flags);                                       \
+        if (ftz && !(h & 0x7c00)) h &= 0x8000;                                \
+        r |= h << s;                                                          \
       }                                                                       \
       d[l] = r;                                                               \
     }                                                                         \
@@ -315,24 +361,33 @@ static inline double half_min(halves_of v, int64_t flags, bool max) {
   return flags & FLAG_XORSIGN ? f32_of(bits_of(r) | sign) : r;
 }
 #define ALL_HALF_OPS(k, from, to)                                             \
-  HALF_OP(add_##k, from, to, (double)v.x + v.y)                               \
-  HALF_OP(sub_##k, from, to, (double)v.x - v.y)                               \
-  HALF_OP(mul_##k, from, to, (double)v.x * v.y)                               \
-  HALF_OP(fma_##k, from, to, add_to_odd((double)v.x * v.y, v.z))              \
-  HALF_OP(min_##k, from, to, half_min(v, flags, false))                       \
-  HALF_OP(max_##k, from, to, half_min(v, flags, true))                        \
-  HALF_OP(ex2_##k, from, to, exp2((double)v.x))                               \
-  HALF_OP(tanh_##k, from, to, tanh((double)v.x))                              \
-  HALF_OP(whole_##k, from, to, integral(v.x, (int)(flags & ROUND_BITS)))
+  HALF_OP(add_##k, from, to, (double)v.x + v.y, false)                        \
+  HALF_OP(sub_##k, from, to, (double)v.x - v.y, false)                        \
+  HALF_OP(mul_##k, from, to, (double)v.x * v.y, false)                        \
+  HALF_OP(fma_##k, from, to, add_to_odd((double)v.x * v.y, v.z), true)        \
+  HALF_OP(min_##k, from, to, half_min(v, flags, false), false)                \
+  HALF_OP(max_##k, from, to, half_min(v, flags, true), false)                 \
+  HALF_OP(ex2_##k, from, to, exp2((double)v.x), false)                        \
+  HALF_OP(tanh_##k, from, to, tanh((double)v.x), false)                       \
+  HALF_OP(whole_##k, from, to, integral(v.x, (int)(flags & ROUND_BITS)), false)
 ALL_HALF_OPS(f16, f16_to, to_f16)
 ALL_HALF_OPS(bf16, bf16_to, to_bf16)
 
-/* neg and abs work on the bits; imm: the sign bits to change, count 1: and. */
+/* neg and abs work on the bits of one half or two. imm: the bits of infinity;
+ * count: halves, and 4 for abs. */
+static inline uint32_t sign_half(uint32_t h, uint32_t infinity, bool abs) {
+  if ((h & 0x7fff) > infinity) return 0x7fff;
+  return abs ? h & 0x7fff : h ^ 0x8000;
+}
 HANDLER(sign_bits) {
-  uint32_t *d = ROW(uint32_t, i->d), m = (uint32_t)i->imm;
+  uint32_t *d = ROW(uint32_t, i->d), infinity = (uint32_t)i->imm;
   const uint32_t *a = ROW(uint32_t, i->a);
-  if (i->count) BLEND(a[l] & ~m);
-  else BLEND(a[l] ^ m);
+  bool abs = i->count & 4, two = i->count & 2;
+  for (unsigned l = 0; l < LANES; l++) {
+    uint32_t r = sign_half(a[l] & 0xffff, infinity, abs);
+    if (two) r |= sign_half(a[l] >> 16, infinity, abs) << 16;
+    d[l] = ON(mask, l) ? r : d[l];
+  }
   return i + 1;
 }
 

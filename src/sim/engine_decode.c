@@ -196,8 +196,8 @@ static void begin_frame(builder *b) {
   f->zeroed_at = b->frame;
   f->local_base = tps_sim_place(b, ROW64);
   f->carry = tps_sim_place(b, 64);
-  f->local_bytes = (b->fn->local_bytes + 15u) & ~15u;
-  f->stack_bytes = f->local_bytes + 64;
+  f->local_bytes = b->fn->local_bytes;
+  f->stack_bytes = ((f->local_bytes + 15u) & ~15u) + 64;
 }
 
 /* Branches go to PTX instructions until here; then to the engine's, by number. */

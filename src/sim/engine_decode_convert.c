@@ -68,6 +68,10 @@ static bool integer(builder *b, uint8_t d, uint8_t s) {
   }
   unsigned bits = sb < db ? sb : db;
   bool sign = sb < db ? is_signed(s) : is_signed(d);
+  if (sign && !is_signed(d) && db < 32) { /* extended, then cut */
+    r = extend(b, r, bits, true);
+    sign = false, bits = db;
+  }
   uint32_t to = tps_sim_result(b, opd(b, 0), sign ? result_type(d) : d);
   unsigned op = bits == 32 ? H_mov_32
                 : bits == 8 ? (sign ? H_sext_8 : H_zext_8)
@@ -164,6 +168,11 @@ static bool narrow_float(builder *b, uint8_t d, uint8_t s) {
 static bool between_floats(builder *b, uint8_t d, uint8_t s) {
   if (is_half(d)) return narrow_float(b, d, s);
   bool half = is_half(s);
+  if (d == TPS_PTX_F64 && s == TPS_PTX_F16 && !flags_of(b)) {
+    uint32_t h = tps_sim_source(b, opd(b, 1), s);
+    tps_sim_emit3(b, H_f64_f16, tps_sim_result(b, opd(b, 0), d), h, 0, 0);
+    return true;
+  }
   uint32_t r = float_source(b, opd(b, 1), &s);
   uint32_t to = tps_sim_result(b, opd(b, 0), d);
   int64_t flags = flags_of(b);

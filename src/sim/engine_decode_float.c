@@ -58,6 +58,8 @@ static bool arithmetic(builder *b, uint8_t t) {
     return f64 ? either(b, H_fma_f64, H_fmax_f64, t, 3)
                : either(b, H_fma_f32, H_fmax_f32, t, 3);
   default:
+    if (has(b, TPS_PTX_M_APPROX))
+      return either(b, H_div_approx_f32, H_div_approx_f32, t, 2);
     return f64 ? either(b, H_div_f64, H_divx_f64, t, 2)
                : either(b, H_div_f32, H_divx_f32, t, 2);
   }
@@ -123,8 +125,8 @@ static bool test(builder *b, uint8_t t) {
 static bool half_sign(builder *b, uint8_t t, bool absolute, bool two) {
   if (has(b, TPS_PTX_M_FTZ)) return false;
   insn *i = emit(b, H_sign_bits, t, 1);
-  i->imm = two ? 0x80008000 : 0x8000;
-  i->count = absolute;
+  i->imm = t == TPS_PTX_BF16 || t == TPS_PTX_BF16X2 ? 0x7f80 : 0x7c00;
+  i->count = (uint8_t)((two ? 2 : 1) | (absolute ? 4 : 0));
   return true;
 }
 

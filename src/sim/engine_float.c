@@ -11,9 +11,6 @@
 
 /* --- f32, common forms --------------------------------------------------- */
 
-#define ADD(x, y) ((x) + (y))
-#define SUB(x, y) ((x) - (y))
-#define MUL(x, y) ((x) * (y))
 #define DIV(x, y) ((x) / (y))
 #define ADD_F32(x, y) canon((x) + (y))
 #define SUB_F32(x, y) canon((x) - (y))
@@ -121,24 +118,46 @@ static inline void give32(engine *e, const insn *i, uint32_t mask,
     }                                                                         \
   } while (0)
 
-#define ANY32(name, count, expression)                                        \
+/* With .ftz a product or quotient that is tiny before rounding is flushed: one
+ * that has been rounded up to the least normal number needs a look at the exact
+ * value. A fused sum is flushed after rounding. */
+static inline bool any_least(const operands32 *o) {
+  uint32_t any = 0;
+  for (unsigned l = 0; l < LANES; l++) any |= fabsf(o->r[l]) == 0x1p-126f;
+  return any;
+}
+#define FLUSH_TINY(exact)                                                     \
+  if ((i->imm & FLAG_FTZ) && any_least(&o))                                   \
+    for (unsigned l = 0; l < LANES; l++)                                      \
+      if (fabsf(o.r[l]) == 0x1p-126f && fabs(exact) < 0x1p-126)               \
+        o.r[l] = copysignf(0, o.r[l])
+
+#define ANY32(name, count, expression, exact)                                 \
   HANDLER(name) {                                                             \
     operands32 o;                                                             \
     take32(e, i, &o, count);                                                  \
     ROUNDED(o, EACH_LANE { o.r[l] = (expression); });                         \
+    FLUSH_TINY(exact);                                                        \
     give32(e, i, mask, &o);                                                   \
     return i + 1;                                                             \
   }
-ANY32(addx_f32, 2, o.x[l] + o.y[l])
-ANY32(subx_f32, 2, o.x[l] - o.y[l])
-ANY32(mulx_f32, 2, o.x[l] * o.y[l])
-ANY32(divx_f32, 2, o.x[l] / o.y[l])
-ANY32(fmax_f32, 3, fmaf(o.x[l], o.y[l], o.z[l]))
-ANY32(rcp_f32, 1, 1.0f / o.x[l])
-ANY32(sqrt_f32, 1, sqrtf(o.x[l]))
+#define X (double)o.x[l]
+#define Y (double)o.y[l]
+ANY32(addx_f32, 2, o.x[l] + o.y[l], 1.0)
+ANY32(subx_f32, 2, o.x[l] - o.y[l], 1.0)
+ANY32(mulx_f32, 2, o.x[l] * o.y[l], X * Y)
+ANY32(divx_f32, 2, o.x[l] / o.y[l], X / Y)
+ANY32(fmax_f32, 3, fmaf(o.x[l], o.y[l], o.z[l]), 1.0)
+ANY32(rcp_f32, 1, 1.0f / o.x[l], 1.0)
+ANY32(sqrt_f32, 1, sqrtf(o.x[l]), 1.0)
 
-/* Approximations: one operand, .ftz. */
-ANY32(rsqrt_f32, 1, (float)(1.0 / sqrt((double)o.x[l])))
+/* Approximations: .ftz. Above 2^126 the divisor of div.approx counts as
+ * infinite. */
+static inline float div_approx(float x, float y) {
+  return x / (fabsf(y) > 0x1p126f ? copysignf(INFINITY, y) : y);
+}
+ANY32(div_approx_f32, 2, div_approx(o.x[l], o.y[l]), 1.0)
+ANY32(rsqrt_f32, 1, (float)(1.0 / sqrt(X)), 1.0)
 #define EACH_ACTIVE(expression)                                               \
   for (unsigned l = 0; l < LANES; l++) o.r[l] = ON(mask, l) ? (expression) : 0
 #define APPROXIMATE(name, expression)                                         \
@@ -157,16 +176,36 @@ APPROXIMATE(tanh_f32, tanhf(o.x[l]))
 
 /* --- f64 ------------------------------------------------------------------ */
 
-#define FMA(x, y, z) fma(x, y, z)
-OP2(add_f64, f64, f64, f64, ADD)
-OP2(sub_f64, f64, f64, f64, SUB)
-OP2(mul_f64, f64, f64, f64, MUL)
+/* The NaN of an operand goes on, made quiet: the second one's first, then the
+ * third one's. */
+static inline double quiet(double x) {
+  return f64_of(bits_of64(x) | 0x0008000000000000ull);
+}
+static inline double nan2(double r, double x, double y) {
+  double n = y != y ? quiet(y) : x != x ? quiet(x) : r;
+  return r == r ? r : n;
+}
+static inline double nan3(double r, double x, double y, double z) {
+  double n = y != y ? quiet(y) : z != z ? quiet(z) : x != x ? quiet(x) : r;
+  return r == r ? r : n;
+}
+#define ADD_F64(x, y) nan2((x) + (y), x, y)
+#define SUB_F64(x, y) nan2((x) - (y), x, y)
+#define MUL_F64(x, y) nan2((x) * (y), x, y)
+#define FMA_F64(x, y, z) nan3(fma(x, y, z), x, y, z)
+OP2(add_f64, f64, f64, f64, ADD_F64)
+OP2(sub_f64, f64, f64, f64, SUB_F64)
+OP2(mul_f64, f64, f64, f64, MUL_F64)
 OP2(div_f64, f64, f64, f64, DIV)
-OP3(fma_f64, f64, f64, f64, f64, FMA)
+OP3(fma_f64, f64, f64, f64, f64, FMA_F64)
 
 #define SIGN64 0x8000000000000000ull
-#define NEG64(x) ((x) ^ SIGN64)
-#define ABS64(x) ((x) & ~SIGN64)
+static inline bool is_nan64(uint64_t x) {
+  return (x & ~SIGN64) > 0x7ff0000000000000ull;
+}
+#define QUIET64(x) ((x) | 0x0008000000000000ull)
+#define NEG64(x) (is_nan64(x) ? QUIET64(x) : (x) ^ SIGN64)
+#define ABS64(x) (is_nan64(x) ? QUIET64(x) : (x) & ~SIGN64)
 #define COPYSIGN64(x, y) (((x) & SIGN64) | ((y) & ~SIGN64))
 OP1(neg_f64, u64, u64, NEG64)
 OP1(abs_f64, u64, u64, ABS64)
@@ -176,13 +215,13 @@ static inline double min_f64(double x, double y) {
   double equal = f64_of(bits_of64(x) | bits_of64(y));
   double r = x < y ? x : y < x ? y : equal;
   r = x == x ? r : y;
-  return y == y ? r : x;
+  return nan2(y == y ? r : x, x, y);
 }
 static inline double max_f64(double x, double y) {
   double equal = f64_of(bits_of64(x) & bits_of64(y));
   double r = x > y ? x : y > x ? y : equal;
   r = x == x ? r : y;
-  return y == y ? r : x;
+  return nan2(y == y ? r : x, x, y);
 }
 OP2(min_f64, f64, f64, f64, min_f64)
 OP2(max_f64, f64, f64, f64, max_f64)
@@ -191,7 +230,7 @@ typedef struct operands64 {
   _Alignas(64) double x[LANES], y[LANES], z[LANES], r[LANES];
 } operands64;
 
-#define ANY64(name, count, expression)                                        \
+#define ANY64(name, count, expression, fix)                                     \
   HANDLER(name) {                                                             \
     operands64 o;                                                             \
     memcpy(o.x, row(e, i->a), ROW64);                                         \
@@ -199,17 +238,19 @@ typedef struct operands64 {
     if (count > 2) memcpy(o.z, row(e, i->c), ROW64);                          \
     ROUNDED(o, EACH_LANE { o.r[l] = (expression); });                         \
     double *d = ROW(double, i->d);                                            \
-    BLEND(o.r[l]);                                                            \
+    BLEND(fix);                                                               \
     return i + 1;                                                             \
   }
-ANY64(addx_f64, 2, o.x[l] + o.y[l])
-ANY64(subx_f64, 2, o.x[l] - o.y[l])
-ANY64(mulx_f64, 2, o.x[l] * o.y[l])
-ANY64(divx_f64, 2, o.x[l] / o.y[l])
-ANY64(fmax_f64, 3, fma(o.x[l], o.y[l], o.z[l]))
-ANY64(rcp_f64, 1, 1.0 / o.x[l])
-ANY64(sqrt_f64, 1, sqrt(o.x[l]))
-ANY64(rsqrt_f64, 1, 1.0 / sqrt(o.x[l]))
+#define NAN2 nan2(o.r[l], o.x[l], o.y[l])
+#define NAN3 nan3(o.r[l], o.x[l], o.y[l], o.z[l])
+ANY64(addx_f64, 2, o.x[l] + o.y[l], NAN2)
+ANY64(subx_f64, 2, o.x[l] - o.y[l], NAN2)
+ANY64(mulx_f64, 2, o.x[l] * o.y[l], NAN2)
+ANY64(divx_f64, 2, o.x[l] / o.y[l], o.r[l])
+ANY64(fmax_f64, 3, fma(o.x[l], o.y[l], o.z[l]), NAN3)
+ANY64(rcp_f64, 1, 1.0 / o.x[l], o.r[l])
+ANY64(sqrt_f64, 1, sqrt(o.x[l]), o.r[l])
+ANY64(rsqrt_f64, 1, 1.0 / sqrt(o.x[l]), o.r[l])
 
 /* .approx.ftz.f64 of rcp and rsqrt: only the upper halves count. */
 static inline double upper(double x) {
@@ -256,7 +297,7 @@ static bool property(int class, int64_t which) {
   case 1: return class == FP_INFINITE;
   case 2: return class != FP_NAN;
   case 3: return class == FP_NAN;
-  case 4: return class == FP_NORMAL;
+  case 4: return class == FP_NORMAL || class == FP_ZERO; /* measured */
   default: return class == FP_SUBNORMAL;
   }
 }

@@ -283,30 +283,29 @@ OP3(slct_64_f32, u64, u64, u64, f32, SLCT)
 OP3(slct_32_ftz, u32, u32, u32, f32, SLCT_FTZ)
 OP3(slct_64_ftz, u64, u64, u64, f32, SLCT_FTZ)
 
+/* Position and length count modulo 256 in 32 bits, as they are in 64. */
 static inline uint32_t extract32(uint32_t x, uint32_t pos, uint32_t len) {
   pos &= 255, len &= 255;
   if (len == 0 || pos > 31) return 0;
   return x >> pos & (len > 31 ? FULL : (1u << len) - 1);
 }
 static inline uint64_t extract64(uint64_t x, uint32_t pos, uint32_t len) {
-  pos &= 255, len &= 255;
   if (len == 0 || pos > 63) return 0;
   return x >> pos & (len > 63 ? ~0ull : (1ull << len) - 1);
 }
 /* The sign is bit min(pos + len - 1, top) of the source. */
-static inline uint64_t extract_s(int64_t x, uint32_t pos, uint32_t len,
+static inline uint64_t extract_s(int64_t x, uint64_t pos, uint64_t len,
                                  uint32_t top) {
-  pos &= 255, len &= 255;
   if (len == 0) return 0;
-  uint32_t last = pos + len - 1 > top ? top : pos + len - 1;
+  uint32_t last = pos + len - 1 > top ? top : (uint32_t)(pos + len - 1);
   uint64_t fill = x >> last & 1 ? ~0ull : 0;
   if (pos > top) return fill;
   uint64_t bits = (uint64_t)x >> pos;
-  uint32_t width = last - pos + 1;
+  uint32_t width = last - (uint32_t)pos + 1;
   uint64_t keep = width > 63 ? ~0ull : (1ull << width) - 1;
   return (bits & keep) | (fill & ~keep);
 }
-#define EXTRACT_S32(x, p, n) extract_s(x, p, n, 31)
+#define EXTRACT_S32(x, p, n) extract_s(x, (p) & 255, (n) & 255, 31)
 #define EXTRACT_S64(x, p, n) extract_s(x, p, n, 63)
 OP3(bfe_u32, u32, u32, u32, u32, extract32)
 OP3(bfe_s32, u32, s32, u32, u32, EXTRACT_S32)

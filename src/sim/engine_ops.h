@@ -45,29 +45,29 @@
   X(add_f32) X(sub_f32) X(mul_f32) X(div_f32) X(fma_f32) X(neg_f32) \
   X(abs_f32) X(neg_ftz_f32) X(abs_ftz_f32) X(copysign_f32) X(min_f32) \
   X(max_f32) X(minx_f32) X(maxx_f32) X(addx_f32) X(subx_f32) X(mulx_f32) \
-  X(divx_f32) X(fmax_f32) X(rcp_f32) X(sqrt_f32) X(rsqrt_f32) X(sin_f32) \
-  X(cos_f32) X(ex2_f32) X(lg2_f32) X(tanh_f32) X(add_f64) X(sub_f64) \
-  X(mul_f64) X(div_f64) X(fma_f64) X(neg_f64) X(abs_f64) X(copysign_f64) \
-  X(min_f64) X(max_f64) X(addx_f64) X(subx_f64) X(mulx_f64) X(divx_f64) \
-  X(fmax_f64) X(rcp_f64) X(sqrt_f64) X(rsqrt_f64) X(rcp_gross_f64) \
-  X(rsqrt_gross_f64) X(eq_f32) X(ne_f32) X(lt_f32) X(le_f32) X(equ_f32) \
-  X(neu_f32) X(ltu_f32) X(leu_f32) X(num_f32) X(nan_f32) X(eq_f64) X(ne_f64) \
-  X(lt_f64) X(le_f64) X(equ_f64) X(neu_f64) X(ltu_f64) X(leu_f64) X(num_f64) \
-  X(nan_f64) X(eq_ftz_f32) X(ne_ftz_f32) X(lt_ftz_f32) X(le_ftz_f32) \
-  X(equ_ftz_f32) X(neu_ftz_f32) X(ltu_ftz_f32) X(leu_ftz_f32) X(num_ftz_f32) \
-  X(nan_ftz_f32) X(testp_f32) X(testp_f64)
+  X(divx_f32) X(fmax_f32) X(rcp_f32) X(sqrt_f32) X(div_approx_f32) \
+  X(rsqrt_f32) X(sin_f32) X(cos_f32) X(ex2_f32) X(lg2_f32) X(tanh_f32) \
+  X(add_f64) X(sub_f64) X(mul_f64) X(div_f64) X(fma_f64) X(neg_f64) \
+  X(abs_f64) X(copysign_f64) X(min_f64) X(max_f64) X(addx_f64) X(subx_f64) \
+  X(mulx_f64) X(divx_f64) X(fmax_f64) X(rcp_f64) X(sqrt_f64) X(rsqrt_f64) \
+  X(rcp_gross_f64) X(rsqrt_gross_f64) X(eq_f32) X(ne_f32) X(lt_f32) \
+  X(le_f32) X(equ_f32) X(neu_f32) X(ltu_f32) X(leu_f32) X(num_f32) \
+  X(nan_f32) X(eq_f64) X(ne_f64) X(lt_f64) X(le_f64) X(equ_f64) X(neu_f64) \
+  X(ltu_f64) X(leu_f64) X(num_f64) X(nan_f64) X(eq_ftz_f32) X(ne_ftz_f32) \
+  X(lt_ftz_f32) X(le_ftz_f32) X(equ_ftz_f32) X(neu_ftz_f32) X(ltu_ftz_f32) \
+  X(leu_ftz_f32) X(num_ftz_f32) X(nan_ftz_f32) X(testp_f32) X(testp_f64)
 #define CONVERT_OPS(X) \
   X(sext_8) X(sext_16) X(zext_8) X(zext_16) X(wide_u32) X(wide_s32) \
   X(low_64) X(clamp_32) X(clamp_64) X(int_f32) X(int_f64) X(f32_s32) \
   X(f32_u32) X(f64_s32) X(f64_u32) X(f32x_s32) X(f32x_u32) X(f32x_s64) \
   X(f32x_u64) X(f64x_s32) X(f64x_u32) X(f64x_s64) X(f64x_u64) X(f64_f32) \
   X(f32_f64) X(f64x_f32) X(f32x_f64) X(f32_f32) X(f64_f64) X(f32_f16) \
-  X(f32_bf16) X(f16_f32) X(f16_f64) X(bf16_f32) X(bf16_f64) X(tf32_f32) \
-  X(f16_int) X(bf16_int) X(f16x2_f32) X(bf16x2_f32) X(add_f16) X(sub_f16) \
-  X(mul_f16) X(fma_f16) X(min_f16) X(max_f16) X(ex2_f16) X(tanh_f16) \
-  X(whole_f16) X(add_bf16) X(sub_bf16) X(mul_bf16) X(fma_bf16) X(min_bf16) \
-  X(max_bf16) X(ex2_bf16) X(tanh_bf16) X(whole_bf16) X(sign_bits) X(pack_16) \
-  X(pack_32) X(high_64) X(field) X(insert)
+  X(f32_bf16) X(f64_f16) X(f16_f32) X(f16_f64) X(bf16_f32) X(bf16_f64) \
+  X(tf32_f32) X(f16_int) X(bf16_int) X(f16x2_f32) X(bf16x2_f32) X(add_f16) \
+  X(sub_f16) X(mul_f16) X(fma_f16) X(min_f16) X(max_f16) X(ex2_f16) \
+  X(tanh_f16) X(whole_f16) X(add_bf16) X(sub_bf16) X(mul_bf16) X(fma_bf16) \
+  X(min_bf16) X(max_bf16) X(ex2_bf16) X(tanh_bf16) X(whole_bf16) \
+  X(sign_bits) X(pack_16) X(pack_32) X(high_64) X(field) X(insert)
 #define ACCESS_OPS(X) \
   X(ld_u8_global) X(ld_s8_global) X(ld_u16_global) X(ld_s16_global) \
   X(ld_32_global) X(ld_64_global) X(ldv_u8_global) X(ldv_s8_global) \
