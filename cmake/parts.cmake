@@ -108,3 +108,14 @@ function(tps_add_module)
   set_target_properties(tpstream_module PROPERTIES
     OUTPUT_NAME tpstream PREFIX "" SUFFIX .so LINKER_LANGUAGE C LINK_DEPENDS ${names})
 endfunction()
+
+# What bench/launch.lua compares with: the same work in C.
+function(tps_add_bench)
+  if(TPS_CUDA_FOUND)
+    add_library(bench_raw MODULE ${CMAKE_SOURCE_DIR}/bench/raw.c)
+    target_compile_definitions(bench_raw PRIVATE RAW_MODULE)
+    target_link_libraries(bench_raw PRIVATE tps_flags tps_cudart
+                          tps_lua_headers)
+    set_target_properties(bench_raw PROPERTIES PREFIX "")
+  endif()
+endfunction()
