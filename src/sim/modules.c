@@ -361,38 +361,52 @@ static void choose_order(tps_sim_task *task, uint64_t seed) {
   task->u.run.offset = mix(seed + 1) % task->parts;
 }
 
-/* Everything of the task but its place in a stream. */
-static int prepare(tps_sim_device *device, tps_sim_function *f,
-                   const tps_launch *launch, int64_t blocks, tps_sim_task *task,
-                   tps_error *err) {
-  uint64_t number = atomic_fetch_add(&device->launches, 1);
-  uint64_t seed = device->seed == 0 ? 0 : mix(device->seed + number) | 1;
-  tps_sim_launch_config config = {.kernel = f->kernel,
-                                  .shape = *launch,
+static tps_sim_order *order_new(tps_sim_function *f, const tps_launch *launch) {
+  tps_sim_order *order = malloc(sizeof *order + launch->param_bytes);
+  if (order == NULL) return NULL;
+  order->function = f;
+  order->shape = *launch;
+  if (launch->param_bytes > 0)
+    memcpy(order->params, launch->params, launch->param_bytes);
+  order->shape.params = order->params;
+  order->shape.argv = NULL;
+  return order;
+}
+
+/* Makes the engine's launch. Only when its turn has come, so that a queue of
+ * thousands of launches is quick to fill and takes little memory. */
+int tps_sim_launch_begin(tps_sim_task *task, tps_error *err) {
+  tps_sim_device *device = task->device;
+  tps_sim_order *order = task->u.run.order;
+  tps_sim_launch_config config = {.kernel = order->function->kernel,
+                                  .shape = order->shape,
                                   .op = task->op,
-                                  .seed = seed,
+                                  .seed = order->seed,
                                   .multiprocessors =
                                       device->base.properties.multiprocessors,
                                   .print = tps_sim_print,
                                   .print_context = device};
-  int code =
-      tps_sim_launch_new(device->space, &config, &task->u.run.launch, err);
-  if (code != 0) return code;
+  return tps_sim_launch_new(device->space, &config, &task->u.run.launch, err);
+}
+
+/* Everything of the task but its place in a stream. */
+static bool prepare(tps_sim_device *device, tps_sim_function *f,
+                    const tps_launch *launch, int64_t blocks,
+                    tps_sim_task *task) {
+  tps_sim_order *order = order_new(f, launch);
+  if (order == NULL) return false;
+  uint64_t number = atomic_fetch_add(&device->launches, 1);
+  order->seed = device->seed == 0 ? 0 : mix(device->seed + number) | 1;
+  task->u.run.order = order;
   task->u.run.module = f->module;
   atomic_fetch_add_explicit(&f->module->refs, 1, memory_order_relaxed);
   task->u.run.cooperative = launch->cooperative;
-  task->parts = tps_sim_launch_blocks(task->u.run.launch);
+  task->parts = volume(launch->grid);
   if (blocks < 1) blocks = 1;
   task->resident_limit =
       (uint64_t)(blocks * device->base.properties.multiprocessors);
-  choose_order(task, seed);
-  return 0;
-}
-
-static void count_launch(tps_sim_device *device, int64_t by) {
-  tps_sim_lock(device->pool);
-  device->undestroyed += (uint64_t)by;
-  tps_sim_unlock(device->pool);
+  choose_order(task, order->seed);
+  return true;
 }
 
 int tps_sim_launch_kernel(tps_device *face, tps_device_kernel *kernel,
@@ -408,13 +422,8 @@ int tps_sim_launch_kernel(tps_device *face, tps_device_kernel *kernel,
   if (code != 0) return code;
   tps_sim_tidy(device);
   tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_LAUNCH, op);
-  if (task == NULL)
-    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
-  count_launch(device, 1);
-  code = prepare(device, f, launch, blocks, task, err);
-  if (code == 0) return tps_sim_queue((tps_sim_stream *)stream, task, err);
-  tps_op_unref(op);
-  free(task);
-  count_launch(device, -1);
-  return code;
+  if (task != NULL && prepare(device, f, launch, blocks, task))
+    return tps_sim_queue((tps_sim_stream *)stream, task, err);
+  if (task != NULL) tps_sim_discard(task);
+  return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
 }

@@ -76,6 +76,7 @@ static void destroy_launches(tps_sim_task *garbage) {
     tps_sim_task *task = garbage;
     garbage = task->next;
     tps_sim_device *device = task->device;
+    free(task->u.run.order);
     if (task->u.run.launch != NULL) tps_sim_launch_destroy(task->u.run.launch);
     if (task->u.run.module != NULL) tps_sim_module_unref(task->u.run.module);
     free(task);

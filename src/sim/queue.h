@@ -81,6 +81,14 @@ typedef struct tps_sim_asides {
   uint64_t count;
 } tps_sim_asides;
 
+/* What the engine is to launch. */
+typedef struct tps_sim_order {
+  tps_sim_function *function;
+  tps_launch shape;
+  uint64_t seed;
+  unsigned char params[];
+} tps_sim_order;
+
 struct tps_sim_task {
   tps_sim_task *next; /* in the stream, later in the garbage */
   tps_sim_stream *stream;
@@ -90,6 +98,7 @@ struct tps_sim_task {
   uint8_t kind;
   bool started;
   bool failed;
+  bool beginning;           /* a worker makes the engine's launch */
   unsigned blockers;        /* edges that lead here */
   tps_sim_edge *dependants; /* edges that leave */
   tps_sim_edge edge;        /* the first one that leads here */
@@ -113,7 +122,8 @@ struct tps_sim_task {
 
   union {
     struct {
-      tps_sim_launch *launch;
+      tps_sim_order *order;
+      tps_sim_launch *launch; /* NULL until its turn comes */
       tps_sim_module *module; /* a reference */
       uint64_t stride,
           offset; /* block of part i: (i × stride + offset) % parts */
@@ -241,7 +251,8 @@ struct tps_sim_pool {
 /* What one decision gives a worker. */
 typedef struct tps_sim_turn {
   tps_sim_task *task;
-  uint64_t first, count; /* fresh parts */
+  bool begins;           /* the engine's launch has to be made */
+  uint64_t first, count; /* or fresh parts */
   tps_sim_aside *aside;  /* or one that was set aside */
 } tps_sim_turn;
 
@@ -377,6 +388,7 @@ int tps_sim_fill(tps_device *, uint64_t to, uint64_t pattern, unsigned width,
 /* --- modules.c ------------------------------------------------------------ */
 
 void tps_sim_module_unref(tps_sim_module *module);
+int tps_sim_launch_begin(tps_sim_task *task, tps_error *err);
 int tps_sim_module_load(tps_device *, tps_image_kind, const void *image,
                         size_t size, const char *probe, tps_device_module **out,
                         tps_error *err);

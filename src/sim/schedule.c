@@ -96,7 +96,8 @@ void tps_sim_ring_remove(tps_sim_pool *pool, tps_sim_task *task) {
 }
 
 static bool has_fresh(const tps_sim_task *task) {
-  return task->next_part < task->parts && task->resident < task->resident_limit;
+  return task->next_part < task->parts &&
+         task->resident < task->resident_limit && !task->beginning;
 }
 
 static bool has_ready(const tps_sim_task *task) {
@@ -187,6 +188,11 @@ static bool prefers_fresh(tps_sim_pool *pool, const tps_sim_task *task) {
   return task->aside_picks >= FRESH_AFTER + task->ready.count / 4;
 }
 
+static void take_beginning(tps_sim_task *task, tps_sim_turn *t) {
+  t->begins = task->beginning = true;
+  task->resident++;
+}
+
 static void take_aside(tps_sim_task *task, tps_sim_asides *list,
                        tps_sim_turn *t) {
   t->aside = asides_pop(list);
@@ -197,7 +203,9 @@ static void take_aside(tps_sim_task *task, tps_sim_asides *list,
 static void take(tps_sim_pool *pool, tps_sim_task *task, bool rare,
                  tps_sim_turn *t) {
   *t = (tps_sim_turn){.task = task};
-  if (prefers_fresh(pool, task))
+  if (task->kind == TPS_SIM_TASK_LAUNCH && task->u.run.launch == NULL)
+    take_beginning(task, t);
+  else if (prefers_fresh(pool, task))
     take_fresh(pool, task, rare, t);
   else
     take_aside(task, task->ready.count > 0 ? &task->ready : &task->yielded, t);

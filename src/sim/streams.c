@@ -157,6 +157,7 @@ static void release(tps_sim_task *task) {
     return;
   }
   tps_sim_pool *pool = task->device->pool;
+  task->device->undestroyed++;
   task->next = pool->garbage;
   pool->garbage = task;
 }

@@ -22,6 +22,7 @@ typedef struct result {
   uint64_t finished;
   tps_sim_asides ready, yielded;
   bool faulted;
+  tps_error *fault; /* of a launch that could not be made, owned */
   uint64_t ns;
 } result;
 
@@ -70,10 +71,23 @@ static void run_fresh(tps_sim_task *task, uint64_t part, result *r) {
   run_block(block, NULL, r);
 }
 
+static void begin(tps_sim_task *task, result *r) {
+  tps_error err;
+  r->finished = 1;
+  if (tps_sim_launch_begin(task, &err) == 0) return;
+  err.stream = task->op->stream + 1;
+  tps_op_where(task->op, err.where, sizeof err.where);
+  r->faulted = true;
+  r->fault = malloc(sizeof err);
+  if (r->fault != NULL) *r->fault = err;
+}
+
 static void run(const tps_sim_turn *t, result *r) {
-  uint64_t begin = tps_now_ns();
+  uint64_t begin_ns = tps_now_ns();
   tps_sim_task *task = t->task;
-  if (t->aside != NULL) {
+  if (t->begins) {
+    begin(task, r);
+  } else if (t->aside != NULL) {
     run_block(t->aside->block, t->aside, r);
   } else if (task->kind == TPS_SIM_TASK_LAUNCH) {
     for (uint64_t i = 0; i < t->count; i++) run_fresh(task, t->first + i, r);
@@ -82,7 +96,7 @@ static void run(const tps_sim_turn *t, result *r) {
       tps_sim_transfer_part(task, t->first + i);
     r->finished = t->count;
   }
-  r->ns = tps_now_ns() - begin;
+  r->ns = tps_now_ns() - begin_ns;
   if (task->kind == TPS_SIM_TASK_LAUNCH &&
       atomic_load_explicit(&task->device->printed_bytes, memory_order_relaxed) >
           0)
@@ -98,7 +112,7 @@ static void call_worker(tps_sim_pool *pool);
 /* The launch's fault with what only the queue knows. */
 static void describe_fault(tps_sim_task *task, tps_error *err) {
   memset(err, 0, sizeof *err);
-  tps_sim_launch_fault(task->u.run.launch, err);
+  if (task->u.run.launch != NULL) tps_sim_launch_fault(task->u.run.launch, err);
   if (err->code == 0) tps_fail(err, TPS_LAUNCH_FAILED, "launch failed");
   err->stream = task->op->stream + 1;
   if (err->where[0] == '\0')
@@ -117,7 +131,8 @@ static void complete(tps_sim_pool *pool, tps_sim_task *task) {
 }
 
 void tps_sim_cut_short(tps_sim_task *task, int code, const char *message) {
-  if (task->kind == TPS_SIM_TASK_LAUNCH)
+  if (task->kind == TPS_SIM_TASK_LAUNCH && !task->beginning &&
+      task->u.run.launch != NULL)
     tps_sim_launch_cancel(task->u.run.launch, code, message);
   task->next_part = task->parts;
   task->failed = true;
@@ -154,6 +169,9 @@ static void settle(tps_sim_pool *pool, const tps_sim_turn *t, result *r) {
   tps_sim_task *task = t->task;
   if (t->count > 0) mean(task, r->ns, t->count);
   task->ran_ns += r->ns;
+  if (t->begins) task->beginning = false;
+  if (r->fault != NULL) tps_sim_device_fault(task->device, r->fault);
+  free(r->fault);
   bool fruitless = r->finished == 0 && r->ready.count == 0;
   pool->fruitless = fruitless ? pool->fruitless + 1 : 0;
   if (r->finished > 0) task->aside_picks = task->fruitless = 0;
