@@ -191,7 +191,7 @@ describe("source text", function()
   end)
 
   it("without a kernel or variable is refused", function()
-    for _, source in ipairs { "int f();", "// nothing" } do
+    for _, source in ipairs { "__device__ int f();", "// nothing" } do
       local text = failure(tp.compile, source)
       assert.matches("kernel", text)
     end
