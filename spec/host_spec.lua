@@ -8,7 +8,7 @@ local run = require "spec.support.run"
 
 local build = assert(os.getenv "TPS_BUILD")
 local COMMAND = build .. "/tpstream"
-local KEPT = { TPSTREAM_DEVICE = "sim" }
+local KEPT = { TPSTREAM_DEVICE = "sim", TPSTREAM_SIM_DEVICES = 1 }
 
 local function options_of(options)
   local copy = { env = {} }

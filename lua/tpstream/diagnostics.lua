@@ -3,8 +3,8 @@
 --
 -- What a failed compile shows: for each diagnostic the file and line, the line
 -- itself and a caret below the place. Returns a function of a summary and the
--- compiler's whole log, both for want of diagnostics, and the diagnostics {severity, file, line, column,
--- message, text}, which gives one text.
+-- compiler's whole log, both for want of diagnostics, and the diagnostics
+-- {severity, file, line, column, message, text}, which gives one text.
 
 -- Blanks as wide as the first n bytes of text; tabs stay.
 local function blanks(text, n)

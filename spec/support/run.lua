@@ -87,6 +87,11 @@ function run.command(words, options)
   for _, tail in ipairs { "", ".in", ".out", ".err" } do
     os.remove(base .. tail)
   end
+  -- Then the caller can't go on either (spec/output.lua makes it a skip).
+  if result.status ~= 0 and
+    result.stderr:find("TPSTREAM_ERROR_NO_COMPILER", 1, true) then
+    if not (options.env or {}).TPS_COUNTS then error(result.stderr, 0) end
+  end
   return result
 end
 
