@@ -37,13 +37,23 @@ static uint32_t half_add(uint32_t x, uint32_t y, bool bf16, bool two) {
   return r;
 }
 
-static uint64_t sum(unsigned type, uint64_t x, uint64_t y) {
+/* In global memory f32 is flushed, in shared memory not (as measured). */
+static uint32_t sum_f32(uint32_t x, uint32_t y, bool own) {
+  if (own) return bits_of(canon(f32_of(x) + f32_of(y)));
+  return bits_of(flush(canon(flush(f32_of(x)) + flush(f32_of(y)))));
+}
+
+/* Global memory keeps a NaN as it is. */
+static uint64_t sum_f64(uint64_t old, uint64_t y, bool own) {
+  double a = f64_of(old), b = f64_of(y);
+  if (a != a) return own ? bits_of64(quiet(a)) : old;
+  return bits_of64(b != b ? quiet(b) : a + b);
+}
+
+static uint64_t sum(unsigned type, uint64_t x, uint64_t y, bool own) {
   switch (type) {
-  case ATOM_F32: {
-    float r = canon(flush(f32_of((uint32_t)x)) + flush(f32_of((uint32_t)y)));
-    return bits_of(flush(r));
-  }
-  case ATOM_F64: return bits_of64(f64_of(x) + f64_of(y));
+  case ATOM_F32: return sum_f32((uint32_t)x, (uint32_t)y, own);
+  case ATOM_F64: return sum_f64(x, y, own);
   case ATOM_F16: return half_add((uint32_t)x, (uint32_t)y, false, false);
   case ATOM_F16X2: return half_add((uint32_t)x, (uint32_t)y, false, true);
   case ATOM_BF16: return half_add((uint32_t)x, (uint32_t)y, true, false);
@@ -52,10 +62,11 @@ static uint64_t sum(unsigned type, uint64_t x, uint64_t y) {
   }
 }
 
+/* `own`: memory of the block. */
 static uint64_t combine(unsigned op, unsigned type, uint64_t old, uint64_t x,
-                        uint64_t y) {
+                        uint64_t y, bool own) {
   switch (op) {
-  case ATOM_ADD: return sum(type, old, x);
+  case ATOM_ADD: return sum(type, old, x, own);
   case ATOM_MIN: return extreme(type, old, x, false);
   case ATOM_MAX: return extreme(type, old, x, true);
   case ATOM_AND: return old & x;
@@ -82,7 +93,7 @@ static uint64_t combine(unsigned op, unsigned type, uint64_t old, uint64_t x,
 #define LOOP(U, p)                                                            \
   do {                                                                        \
     U old = __atomic_load_n((U *)p, __ATOMIC_RELAXED), new;                   \
-    do new = (U)combine(op, type, old, x, y);                                 \
+    do new = (U)combine(op, type, old, x, y, false);                          \
     while (!__atomic_compare_exchange_n((U *)p, &old, new, true,              \
                                         __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)); \
     return old;                                                               \
@@ -126,7 +137,7 @@ static uint64_t one_lane(engine *e, const insn *i, unsigned lane,
   uint64_t old = 0;
   if (local) old = tps_sim_load(e, i, lane, address, size);
   else memcpy(&old, p, size);
-  uint64_t new = combine(op, type, old, x, y);
+  uint64_t new = combine(op, type, old, x, y, true);
   if (local) tps_sim_store(e, i, lane, address, size, new);
   else memcpy(p, &new, size);
   return old;

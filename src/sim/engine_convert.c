@@ -217,6 +217,7 @@ HANDLER(f64_f64) {
   bool whole = i->imm & FLAG_INTEGRAL, sat = i->imm & FLAG_SAT;
   for (unsigned l = 0; l < LANES; l++) {
     double r = whole ? integral(a[l], (int)(i->imm & ROUND_BITS)) : a[l];
+    r = r == r ? r : quiet(r);
     r = sat ? saturate64(r) : r;
     d[l] = ON(mask, l) ? r : d[l];
   }

@@ -178,9 +178,6 @@ APPROXIMATE(tanh_f32, tanhf(o.x[l]))
 
 /* The NaN of an operand goes on, made quiet: the second one's first, then the
  * third one's. */
-static inline double quiet(double x) {
-  return f64_of(bits_of64(x) | 0x0008000000000000ull);
-}
 static inline double nan2(double r, double x, double y) {
   double n = y != y ? quiet(y) : x != x ? quiet(x) : r;
   return r == r ? r : n;

@@ -139,7 +139,12 @@ static inline float f16_to(uint32_t h) {
                                 : bits_of(f);
   return f32_of(em > 0x7c00u ? bits : bits | sign);
 }
-static inline float bf16_to(uint32_t h) { return canon(f32_of(h << 16)); }
+static inline float bf16_to(uint32_t h) { return f32_of(h << 16); }
+
+/* A NaN made quiet. */
+static inline double quiet(double x) {
+  return f64_of(bits_of64(x) | 0x0008000000000000ull);
+}
 
 /* The exact sum of two doubles, rounded to odd: what a narrower format then
  * rounds right. */

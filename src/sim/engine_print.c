@@ -18,7 +18,7 @@ typedef struct text {
 } text;
 
 static void add(text *t, const char *bytes, size_t size) {
-  if (t->failed) return;
+  if (t->failed || size == 0) return;
   if (t->size + size > t->capacity) {
     size_t capacity = (t->size + size) * 2 + 64;
     char *p = realloc(t->bytes, capacity);
