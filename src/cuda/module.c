@@ -100,6 +100,24 @@ static int fail_with_log(const tps_cuda_driver *driver, int number,
   return number;
 }
 
+/* The driver brings a kernel's code to the device when it is first asked for, and
+ * then its launch waits for whatever runs there (measured: behind a kernel that
+ * waited for the host it never began). So each is asked for now. */
+static int bring_kernels(cudaLibrary_t library, tps_error *err) {
+  unsigned count = 0;
+  struct cudaFuncAttributes ignored;
+  cudaError_t e = cudaLibraryGetKernelCount(&count, library);
+  cudaKernel_t *kernels = calloc(count + 1, sizeof *kernels);
+  if (kernels == NULL)
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for %u kernels", count);
+  if (e == cudaSuccess && count > 0)
+    e = cudaLibraryEnumerateKernels(kernels, count, library);
+  for (unsigned i = 0; e == cudaSuccess && i < count; i++)
+    e = cudaFuncGetAttributes(&ignored, (const void *)kernels[i]);
+  free(kernels);
+  return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "loading a kernel");
+}
+
 /* `code` is the image as the driver wants it; PTX ends with a NUL. */
 static int load(tps_cuda_device *self, tps_image_kind kind, const void *code,
                 const char *probe, cudaLibrary_t *out, tps_error *err) {
@@ -118,6 +136,7 @@ static int load(tps_cuda_device *self, tps_image_kind kind, const void *code,
     number = (int)cudaLibraryGetKernel(&kernel, library, probe);
     if (number != 0) tps_cuda_fail(err, number, "looking up '%s'", probe);
   }
+  if (number == 0) number = bring_kernels(library, err);
   if (number == 0)
     *out = library;
   else if (library != NULL)
