@@ -449,23 +449,6 @@ HANDLER(st_local) {
 /* --- any space, lane by lane; ordered accesses -------------------------------- */
 
 /* f: as above, and 512 for an acquire or a release, 1024 for an atomic access. */
-static uint64_t load_atomic(const void *p, unsigned size, int order) {
-  switch (size) {
-  case 1: return __atomic_load_n((const uint8_t *)p, order);
-  case 2: return __atomic_load_n((const uint16_t *)p, order);
-  case 4: return __atomic_load_n((const uint32_t *)p, order);
-  default: return __atomic_load_n((const uint64_t *)p, order);
-  }
-}
-static void store_atomic(void *p, unsigned size, uint64_t v, int order) {
-  switch (size) {
-  case 1: __atomic_store_n((uint8_t *)p, (uint8_t)v, order); break;
-  case 2: __atomic_store_n((uint16_t *)p, (uint16_t)v, order); break;
-  case 4: __atomic_store_n((uint32_t *)p, (uint32_t)v, order); break;
-  default: __atomic_store_n((uint64_t *)p, v, order); break;
-  }
-}
-
 HANDLER(ld_any) {
   unsigned size = i->f & 255;
   int order = i->f & 512 ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED;

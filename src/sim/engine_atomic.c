@@ -47,7 +47,8 @@ static uint32_t sum_f32(uint32_t x, uint32_t y, bool own) {
 static uint64_t sum_f64(uint64_t old, uint64_t y, bool own) {
   double a = f64_of(old), b = f64_of(y);
   if (a != a) return own ? bits_of64(quiet(a)) : old;
-  return bits_of64(b != b ? quiet(b) : a + b);
+  if (b != b) return own ? bits_of64(quiet(b)) : y;
+  return bits_of64(a + b);
 }
 
 static uint64_t sum(unsigned type, uint64_t x, uint64_t y, bool own) {

@@ -288,6 +288,24 @@ static inline void *row_of(engine *e, const frame *f, uint32_t operand) {
   return (operand & 7) == IN_FRAME ? f->rows + operand : row(e, operand);
 }
 
+/* An element of 1, 2, 4 or 8 bytes of memory that others may use as well. */
+static inline uint64_t load_atomic(const void *p, unsigned size, int order) {
+  switch (size) {
+  case 1: return __atomic_load_n((const uint8_t *)p, order);
+  case 2: return __atomic_load_n((const uint16_t *)p, order);
+  case 4: return __atomic_load_n((const uint32_t *)p, order);
+  default: return __atomic_load_n((const uint64_t *)p, order);
+  }
+}
+static inline void store_atomic(void *p, unsigned size, uint64_t v, int order) {
+  switch (size) {
+  case 1: __atomic_store_n((uint8_t *)p, (uint8_t)v, order); break;
+  case 2: __atomic_store_n((uint16_t *)p, (uint16_t)v, order); break;
+  case 4: __atomic_store_n((uint32_t *)p, (uint32_t)v, order); break;
+  default: __atomic_store_n((uint64_t *)p, v, order); break;
+  }
+}
+
 /* Numbers of the handlers, and their table for this processor. */
 #include "sim/engine_ops.h"
 handler *const *tps_sim_handlers(void);

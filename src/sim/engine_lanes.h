@@ -24,6 +24,7 @@
 #define VARIANT(name) TPS_JOIN(name, TPS_SIM_VARIANT)
 
 #ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
 #define EACH_LANE                                                             \
   _Pragma("clang loop vectorize(assume_safety)")                              \
   for (unsigned l = 0; l < LANES; l++)

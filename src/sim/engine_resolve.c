@@ -224,9 +224,7 @@ uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane,
   unsigned char *p =
       tps_sim_resolve(e, i, lane, address, size, ACCESS_LOAD, &is_local);
   if (is_local) return local_get(p, address, size);
-  uint64_t value = 0;
-  memcpy(&value, p, size);
-  return value;
+  return load_atomic(p, size, __ATOMIC_RELAXED);
 }
 
 void tps_sim_store(engine *e, const insn *i, unsigned lane, uint64_t address,
@@ -235,7 +233,7 @@ void tps_sim_store(engine *e, const insn *i, unsigned lane, uint64_t address,
   unsigned char *p =
       tps_sim_resolve(e, i, lane, address, size, ACCESS_STORE, &is_local);
   if (is_local) local_put(p, address, size, value);
-  else memcpy(p, &value, size);
+  else store_atomic(p, size, value, __ATOMIC_RELAXED);
 }
 
 int tps_sim_peek(engine *e, unsigned lane, uint64_t p) {
@@ -256,5 +254,5 @@ int tps_sim_peek(engine *e, unsigned lane, uint64_t p) {
   }
   tps_sim_allocation *m = tps_sim_find(e->launch->space, p);
   if (!m || !atomic_load(&m->live)) return -1;
-  return m->host[p - m->base];
+  return (int)load_atomic(m->host + (p - m->base), 1, __ATOMIC_RELAXED);
 }
