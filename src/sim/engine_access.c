@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Loads and stores. A warp's 32 addresses are taken together when they follow one
- * another, else by chunks of 8: contiguous, all equal, or each by itself. Every
- * chunk is checked against the memory that this instruction hit last; what does
- * not fit there goes lane by lane through tps_sim_load and tps_sim_store, which
- * know all spaces and report faults. Built once for each processor level.
+ * Loads and stores. A warp's 32 addresses are taken together when they follow
+ * one another, else by chunks of 8: contiguous, all equal, or each by itself.
+ * Every chunk is checked against the memory that this instruction hit last;
+ * what does not fit there goes lane by lane through tps_sim_load and
+ * tps_sim_store, which know all spaces and report faults. Built once for each
+ * processor level.
  *
  * Where lanes store to one address the lowest lane's value stays.
  */
 #include "sim/engine_lanes.h"
 
-/* --- shapes of addresses --------------------------------------------------- */
+/* --- shapes of addresses ------------------------------------------------- */
 
 typedef enum shape { SCATTERED, CONTIGUOUS, EQUAL } shape;
 
@@ -55,18 +56,19 @@ static inline shape shape8_u32(const uint32_t *p, uint32_t step) {
 }
 
 /* All 32: one run, or one address. */
-#define SHAPE32(A)                                                            \
-  static inline bool run32_##A(const T_##A *p, T_##A step) {                  \
-    if (p[LANES - 1] - p[0] != (LANES - 1) * step) return false;              \
-    T_##A bad = 0;                                                            \
-    for (unsigned l = 0; l < LANES; l++) bad |= p[l] ^ (T_##A)(p[0] + l * step); \
-    return bad == 0;                                                          \
-  }                                                                           \
-  static inline bool equal32_##A(const T_##A *p) {                            \
-    if (p[LANES - 1] != p[0]) return false;                                   \
-    T_##A bad = 0;                                                            \
-    for (unsigned l = 0; l < LANES; l++) bad |= p[l] ^ p[0];                  \
-    return bad == 0;                                                          \
+#define SHAPE32(A)                                                             \
+  static inline bool run32_##A(const T_##A *p, T_##A step) {                   \
+    if (p[LANES - 1] - p[0] != (LANES - 1) * step) return false;               \
+    T_##A bad = 0;                                                             \
+    for (unsigned l = 0; l < LANES; l++)                                       \
+      bad |= p[l] ^ (T_##A)(p[0] + l * step);                                  \
+    return bad == 0;                                                           \
+  }                                                                            \
+  static inline bool equal32_##A(const T_##A *p) {                             \
+    if (p[LANES - 1] != p[0]) return false;                                    \
+    T_##A bad = 0;                                                             \
+    for (unsigned l = 0; l < LANES; l++) bad |= p[l] ^ p[0];                   \
+    return bad == 0;                                                           \
   }
 SHAPE32(u32)
 SHAPE32(u64)
@@ -105,7 +107,7 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
   }
 }
 
-/* --- one element a lane ----------------------------------------------------- */
+/* --- one element a lane -------------------------------------------------- */
 
 #define GLOBAL_REGION (&e->slots[i->slot])
 #define SHARED_REGION (&e->shared)
@@ -225,7 +227,7 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
     return i + 1;                                                             \
   }
 
-/* --- vectors: `count` elements, in d, b, c, e --------------------------------- */
+/* --- vectors: `count` elements, in d, b, c, e ---------------------------- */
 
 #define LOAD_VECTOR(name, M, R, A, REGION)                                    \
   GUEST static void spread_##name(R *const *d, const M *s, unsigned n) {      \
@@ -350,7 +352,7 @@ STORES(global, u64, GLOBAL_REGION)
 STORES(shared, u64, SHARED_REGION)
 STORES(shared32, u32, SHARED_REGION)
 
-/* --- local memory ----------------------------------------------------------- */
+/* --- local memory -------------------------------------------------------- */
 
 /* f: bytes of an element, and 256 when it is signed. */
 static inline uint32_t extended(uint64_t value, uint32_t f) {
@@ -406,7 +408,8 @@ HANDLER(ld_local) {
       for (uint32_t m = mask; m; m &= m - 1) {
         unsigned l = (unsigned)__builtin_ctz(m);
         uint64_t p = address[l] + (uint64_t)i->imm;
-        if (k == 0) tps_sim_local_word(e, i, l, p, size * i->count, ACCESS_LOAD);
+        if (k == 0)
+          tps_sim_local_word(e, i, l, p, size * i->count, ACCESS_LOAD);
         uint64_t v = tps_sim_load(e, i, l, p + k * size, size);
         if (size == 8) ROW(uint64_t, at)[l] = v;
         else ROW(uint32_t, at)[l] = extended(v, i->f);
@@ -436,7 +439,8 @@ HANDLER(st_local) {
       for (uint32_t m = mask; m; m &= m - 1) {
         unsigned l = (unsigned)__builtin_ctz(m);
         uint64_t p = a[l] + (uint64_t)i->imm;
-        if (k == 0) tps_sim_local_word(e, i, l, p, size * i->count, ACCESS_STORE);
+        if (k == 0)
+          tps_sim_local_word(e, i, l, p, size * i->count, ACCESS_STORE);
         uint64_t v = size == 8 ? ROW(const uint64_t, at)[l]
                                : ROW(const uint32_t, at)[l];
         tps_sim_store(e, i, l, p + k * size, size, v);
@@ -446,9 +450,10 @@ HANDLER(st_local) {
   return i + 1;
 }
 
-/* --- any space, lane by lane; ordered accesses -------------------------------- */
+/* --- any space, lane by lane; ordered accesses --------------------------- */
 
-/* f: as above, and 512 for an acquire or a release, 1024 for an atomic access. */
+/* f: as above, and 512 for an acquire or a release, 1024 for an atomic access.
+ */
 HANDLER(ld_any) {
   unsigned size = i->f & 255;
   int order = i->f & 512 ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * atom and red. Lanes go one after the other, the lowest first. Shared and local
- * memory belong to one host thread and need no atomic instruction; everything
- * else takes C11's, with sequential consistency whatever was asked for.
+ * atom and red. Lanes go one after the other, the lowest first. Shared and
+ * local memory belong to one host thread and need no atomic instruction;
+ * everything else takes C11's, with sequential consistency whatever was asked
+ * for.
  *
- * Operands: address a, values b and c, the old value d (or none); f says what and
- * on which type (engine_atomic.h).
+ * Operands: address a, values b and c, the old value d (or none); f says what
+ * and on which type (engine_atomic.h).
  */
 #include "sim/engine_atomic.h"
 #include "sim/engine_core.h"

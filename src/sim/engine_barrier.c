@@ -6,7 +6,8 @@
  * counted barrier stands for all its 32 lanes, whether they still live or not.
  * An exit may complete a barrier.
  *
- * Operands: the number a, the count b, a predicate c; result d. imm: what to do.
+ * Operands: the number a, the count b, a predicate c; result d. imm: what to
+ * do.
  */
 #include <stdio.h>
 
@@ -137,15 +138,16 @@ HANDLER(barrier) {
   return NULL;
 }
 
-/* --- deadlock ------------------------------------------------------------------ */
+/* --- deadlock ------------------------------------------------------------ */
 
 static int describe(const struct tps_sim_kernel *kernel, const warp *w,
                     const group *g, char *text, size_t size) {
   char where[600];
   tps_sim_insn_where(kernel, g->pc, where, sizeof where);
   if (g->state == WAITS)
-    return snprintf(text, size, "; warp %u, lanes 0x%08x wait at barrier %u (%s)",
-                    w->index, g->mask, g->barrier, where);
+    return snprintf(text, size,
+                    "; warp %u, lanes 0x%08x wait at barrier %u (%s)", w->index,
+                    g->mask, g->barrier, where);
   return snprintf(text, size,
                   "; warp %u, lanes 0x%08x wait for lanes 0x%08x (%s)",
                   w->index, g->mask, g->member & w->live & ~g->mask, where);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * A block: its warps take turns, each until it waits, ends, tires of waiting for
- * others, or has had its share. A block is one piece of memory for all its warps,
- * frames and rows, so that a launch of many blocks uses few pieces again and again.
+ * A block: its warps take turns, each until it waits, ends, tires of waiting
+ * for others, or has had its share. A block is one piece of memory for all its
+ * warps, frames and rows, so that a launch of many blocks uses few pieces
+ * again and again.
  */
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@
 
 void tps_sim_block_free(struct tps_sim_block *block);
 
-/* --- making ------------------------------------------------------------------ */
+/* --- making -------------------------------------------------------------- */
 
 static size_t round_up(size_t n) { return (n + 63) & ~(size_t)63; }
 
@@ -77,7 +78,7 @@ void tps_sim_block_free(struct tps_sim_block *block) {
   free(block);
 }
 
-/* --- beginning ----------------------------------------------------------------- */
+/* --- beginning ----------------------------------------------------------- */
 
 static void fill(unsigned char *rows, unsigned k, uint32_t value) {
   uint32_t *p = (uint32_t *)(void *)(rows + k * ROW32);
@@ -163,7 +164,7 @@ void tps_sim_block_destroy(tps_sim_block *block) {
   pthread_mutex_unlock(&launch->lock);
 }
 
-/* --- running ------------------------------------------------------------------- */
+/* --- running ------------------------------------------------------------- */
 
 static void spend(engine *e, uint64_t used) {
   struct tps_sim_block *block = e->block;

@@ -8,7 +8,7 @@
 
 #include "sim/engine_core.h"
 
-/* --- variables ------------------------------------------------------------------ */
+/* --- variables ----------------------------------------------------------- */
 
 static bool is_placed(const tps_ptx_var *v) {
   return v->space == TPS_PTX_GLOBAL || v->space == TPS_PTX_CONST;
@@ -71,7 +71,7 @@ static void relocate_all(struct tps_sim_code *code) {
         relocate(code, &m->functions[k].vars[n], code->locals[k][n]);
 }
 
-/* --- the code --------------------------------------------------------------------- */
+/* --- the code ------------------------------------------------------------ */
 
 static int allocate(struct tps_sim_code *code, tps_error *err) {
   const tps_ptx_module *m = code->module;

@@ -10,7 +10,7 @@
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
 #define ON(mask, l) ((mask) >> (l) & 1)
 
-/* --- guards ------------------------------------------------------------------ */
+/* --- guards -------------------------------------------------------------- */
 
 HANDLER(guarded) {
   mask &= *mask_of(e, i->guard);
@@ -27,7 +27,7 @@ static void others_go_on(engine *e, const insn *i, uint32_t mask) {
   if (others) tps_sim_split(e->warp, e->group, others)->pc = i + 1;
 }
 
-/* --- branches ------------------------------------------------------------------ */
+/* --- branches ------------------------------------------------------------ */
 
 static const insn *jump_back(engine *e, const insn *i, const insn *target) {
   e->left -= i - target + 1;
@@ -94,7 +94,7 @@ HANDLER(brx) {
   return leave(e, target);
 }
 
-/* --- calls ---------------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static void copy_words(unsigned char *to, const unsigned char *from,
                        uint32_t words, uint32_t mask) {
@@ -207,7 +207,7 @@ HANDLER(ret) {
   return back;
 }
 
-/* --- pauses and ends --------------------------------------------------------------- */
+/* --- pauses and ends ----------------------------------------------------- */
 
 HANDLER(nanosleep) {
   (void)mask;
@@ -233,8 +233,8 @@ HANDLER(brkpt) {
                 "the kernel executed a breakpoint");
 }
 
-/* Clocks are synthetic: time of the host. imm: 0 the low word, 1 the high one, 2
- * both. */
+/* Clocks are synthetic: time of the host. imm: 0 the low word, 1 the high one,
+ * 2 both. */
 HANDLER(clock) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -288,7 +288,7 @@ HANDLER(isspacep) {
   return i + 1;
 }
 
-/* --- functions of the device's library ------------------------------------------- */
+/* --- functions of the device's library ----------------------------------- */
 
 /* A 64-bit argument of a lane, from its two words. */
 static uint64_t argument64(engine *e, const call_site *s, unsigned k,

@@ -7,7 +7,7 @@
 #include "sim/engine_lanes.h"
 #include "sim/engine_number.h"
 
-/* --- integers -------------------------------------------------------------- */
+/* --- integers ------------------------------------------------------------ */
 
 #define SAME(x) (x)
 OP1(sext_8, s32, s8, SAME)
@@ -43,7 +43,7 @@ HANDLER(clamp_64) {
   return i + 1;
 }
 
-/* --- float to integer ------------------------------------------------------ */
+/* --- float to integer ---------------------------------------------------- */
 
 static inline double integral(double x, int rounding) {
   switch (rounding) {
@@ -122,7 +122,7 @@ HANDLER(int_f64) {
   return i + 1;
 }
 
-/* --- integer to float ------------------------------------------------------ */
+/* --- integer to float ---------------------------------------------------- */
 
 #define TO_F32(x) ((float)(x))
 #define TO_F64(x) ((double)(x))
@@ -157,7 +157,7 @@ FROM_INTEGER(f64x_u32, double, u32, saturate64)
 FROM_INTEGER(f64x_s64, double, s64, saturate64)
 FROM_INTEGER(f64x_u64, double, u64, saturate64)
 
-/* --- float to float -------------------------------------------------------- */
+/* --- float to float ------------------------------------------------------ */
 
 #define CANON64(x) ((double)(x))
 #define CANON32(x) ((float)(x))
@@ -224,7 +224,7 @@ HANDLER(f64_f64) {
   return i + 1;
 }
 
-/* --- half formats ---------------------------------------------------------- */
+/* --- half formats -------------------------------------------------------- */
 
 OP1(f32_f16, f32, u32, f16_to)
 OP1(f32_bf16, f32, u16, bf16_to)
@@ -392,7 +392,7 @@ HANDLER(sign_bits) {
   return i + 1;
 }
 
-/* --- packing --------------------------------------------------------------- */
+/* --- packing ------------------------------------------------------------- */
 
 /* Two 16-bit values, two 32-bit values. */
 HANDLER(pack_16) {

@@ -6,11 +6,12 @@
  * itself and of every function it can reach; a launch; a block with its warps,
  * their groups of lanes, and their frames.
  *
- * A row is one value for each of a warp's 32 lanes. Values of up to 32 bits have
- * rows of 32-bit elements, 64-bit values rows of 64-bit elements; a value of 8 or
- * 16 bits is kept extended with zeros. Predicates are masks of one bit a lane.
- * An operand is an offset of a row; its low three bits tell from which base, so
- * that immediates, parameters and special registers are rows like any other.
+ * A row is one value for each of a warp's 32 lanes. Values of up to 32 bits
+ * have rows of 32-bit elements, 64-bit values rows of 64-bit elements; a value
+ * of 8 or 16 bits is kept extended with zeros. Predicates are masks of one bit
+ * a lane. An operand is an offset of a row; its low three bits tell from which
+ * base, so that immediates, parameters and special registers are rows like any
+ * other.
  */
 #ifndef TPS_SIM_ENGINE_CORE_H
 #define TPS_SIM_ENGINE_CORE_H
@@ -87,7 +88,7 @@ typedef struct region {
   unsigned char *host;
 } region;
 
-/* --- decoded code ------------------------------------------------------- */
+/* --- decoded code -------------------------------------------------------- */
 
 /* A variable in .param space of a function: rows of 32-bit words. */
 typedef struct param_rows {
@@ -159,7 +160,7 @@ struct tps_sim_code {
   handler *const *table;
 };
 
-/* --- launches ----------------------------------------------------------- */
+/* --- launches ------------------------------------------------------------ */
 
 struct tps_sim_launch {
   const struct tps_sim_kernel *kernel;
@@ -180,7 +181,7 @@ struct tps_sim_launch {
   struct tps_sim_block *pool; /* ended blocks, to be used again */
 };
 
-/* --- warps -------------------------------------------------------------- */
+/* --- warps --------------------------------------------------------------- */
 
 typedef enum group_state { RUNS, PARKED, WAITS } group_state;
 
@@ -310,7 +311,7 @@ static inline void store_atomic(void *p, unsigned size, uint64_t v, int order) {
 #include "sim/engine_ops.h"
 handler *const *tps_sim_handlers(void);
 
-/* --- engine_fault.c ----------------------------------------------------- */
+/* --- engine_fault.c ------------------------------------------------------ */
 
 /* Ends the block: the launch keeps the first fault. `lane` -1: no thread. */
 _Noreturn void tps_sim_fault(engine *e, const insn *i, int lane, int code,
@@ -324,14 +325,15 @@ const char *tps_sim_insn_where(const struct tps_sim_kernel *kernel,
 const function *tps_sim_function_of(const struct tps_sim_kernel *kernel,
                                     const insn *i);
 
-/* --- engine_resolve.c --------------------------------------------------- */
+/* --- engine_resolve.c ---------------------------------------------------- */
 
 typedef enum access_kind { ACCESS_LOAD, ACCESS_STORE, ACCESS_ATOMIC }
     access_kind;
 
 /* Host memory of `size` bytes at an address of the instruction's space, or a
  * fault. Remembers the allocation in the instruction's slot. Local memory is
- * interleaved: only the 4-byte word that holds the address is at the pointer. */
+ * interleaved: only the 4-byte word that holds the address is at the pointer.
+ */
 unsigned char *tps_sim_resolve(engine *e, const insn *i, unsigned lane,
                                uint64_t address, unsigned size,
                                access_kind kind, bool *local);
@@ -346,7 +348,7 @@ uint32_t *tps_sim_local_word(engine *e, const insn *i, unsigned lane,
                              uint64_t address, unsigned size,
                              access_kind kind);
 
-/* --- engine_warp.c ------------------------------------------------------ */
+/* --- engine_warp.c ------------------------------------------------------- */
 
 void tps_sim_warp_begin(engine *e, warp *w);
 turn tps_sim_warp_run(engine *e, warp *w);
@@ -371,7 +373,7 @@ void tps_sim_parked_check(engine *e, warp *w);
 void tps_sim_barriers_check(engine *e);
 _Noreturn void tps_sim_deadlock(engine *e);
 
-/* --- engine_print.c ----------------------------------------------------- */
+/* --- engine_print.c ------------------------------------------------------ */
 
 void tps_sim_vprintf(engine *e, const insn *i, unsigned lane,
                      uint64_t format, uint64_t arguments, uint32_t *result);
@@ -379,7 +381,7 @@ _Noreturn void tps_sim_assert_failed(engine *e, const insn *i, uint32_t mask,
                                      const uint64_t *const arguments[4],
                                      const uint32_t *line);
 
-/* --- engine_decode.c ---------------------------------------------------- */
+/* --- engine_decode.c ----------------------------------------------------- */
 
 int tps_sim_decode_kernel(struct tps_sim_code *code,
                           const tps_ptx_function *entry,

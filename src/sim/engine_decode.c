@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Decoding of a kernel: which functions it can reach, where its shared variables
- * lie, then each function's instructions. Every kernel has its own copy of the
- * functions, so that addresses of shared variables are constants.
+ * Decoding of a kernel: which functions it can reach, where its shared
+ * variables lie, then each function's instructions. Every kernel has its own
+ * copy of the functions, so that addresses of shared variables are constants.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/engine_decode.h"
 
-/* --- one instruction --------------------------------------------------------------- */
+/* --- one instruction ----------------------------------------------------- */
 
 static bool float_type(uint8_t t) {
   switch (t) {
@@ -121,7 +121,7 @@ static void decode_instruction(builder *b, uint32_t k) {
   if (!b->failed && (!known || b->unsupported)) b->failed = refuse(b);
 }
 
-/* --- a function ------------------------------------------------------------------------ */
+/* --- a function ---------------------------------------------------------- */
 
 static void count_def(builder *b, const ptx_opd *o) {
   if (o->kind == TPS_PTX_OPD_REG && b->regs[o->index].defs < 2)
@@ -150,8 +150,9 @@ static bool begin_registers(builder *b) {
   return true;
 }
 
-/* Rows for what the function takes and returns, and for its own calls. Variables
- * of calls may lie at one offset when they are never used together. */
+/* Rows for what the function takes and returns, and for its own calls.
+ * Variables of calls may lie at one offset when they are never used together.
+ */
 static void place_params(builder *b) {
   const tps_ptx_function *fn = b->fn;
   bool words = true;
@@ -200,7 +201,8 @@ static void begin_frame(builder *b) {
   f->stack_bytes = ((f->local_bytes + 15u) & ~15u) + 64;
 }
 
-/* Branches go to PTX instructions until here; then to the engine's, by number. */
+/* Branches go to PTX instructions until here; then to the engine's, by number.
+ */
 static void resolve_branches(builder *b, uint32_t from) {
   for (uint32_t k = from; k < b->insn_count; k++) {
     insn *i = &b->insns[k];
@@ -236,7 +238,7 @@ static void decode_function(builder *b, function *f) {
   b->regs = NULL, b->vars = NULL, b->pcs = NULL;
 }
 
-/* --- what a kernel reaches ----------------------------------------------------------------- */
+/* --- what a kernel reaches ----------------------------------------------- */
 
 static void reach(builder *b, uint32_t index);
 
@@ -292,7 +294,7 @@ static void reach(builder *b, uint32_t index) {
   reach_from(b, fn);
 }
 
-/* --- shared variables ------------------------------------------------------------------------ */
+/* --- shared variables ---------------------------------------------------- */
 
 #define UNPLACED UINT32_MAX
 
@@ -346,7 +348,8 @@ static void place_all_shared(builder *b) {
   layout l = {0, 16};
   uint32_t functions = b->module->function_count;
   uint32_t entry = b->kernel->main->index;
-  for (uint32_t k = 0; k < b->module->var_count; k++) b->shared_at[k] = UNPLACED;
+  for (uint32_t k = 0; k < b->module->var_count; k++)
+    b->shared_at[k] = UNPLACED;
   place_of_function(b, &l, entry);
   for (uint32_t k = 0; k < functions; k++)
     if (k != entry && b->kernel->functions[k]) place_of_function(b, &l, k);
@@ -361,7 +364,7 @@ static void place_all_shared(builder *b) {
       if (b->local_shared[k][n] == UNPLACED) b->local_shared[k][n] = dynamic;
 }
 
-/* --- settling: numbers become pointers ---------------------------------------------------------- */
+/* --- settling: numbers become pointers ----------------------------------- */
 
 static void settle_branch(struct tps_sim_kernel *k, insn *i) {
   i->target = k->insns + i->imm;
@@ -405,7 +408,7 @@ static void *aligned_copy(builder *b, const void *from, size_t size) {
   return p;
 }
 
-/* --- a kernel -------------------------------------------------------------------------------------- */
+/* --- a kernel ------------------------------------------------------------ */
 
 static void decode_all(builder *b) {
   struct tps_sim_kernel *k = b->kernel;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Decoding: one PTX instruction becomes one or a few of the engine's. The builder
- * holds the kernel in the making and the function being decoded. Operands are
- * brought to the class that a handler wants by small instructions before it, and
- * results to the class of their register by small ones behind it.
+ * Decoding: one PTX instruction becomes one or a few of the engine's. The
+ * builder holds the kernel in the making and the function being decoded.
+ * Operands are brought to the class that a handler wants by small instructions
+ * before it, and results to the class of their register by small ones behind
+ * it.
  */
 #ifndef TPS_SIM_ENGINE_DECODE_H
 #define TPS_SIM_ENGINE_DECODE_H
@@ -33,7 +34,8 @@ typedef struct pending {
 
 enum { TEMPS = 12, PENDING_MAX = 16 };
 
-/* The frame begins with a row for results that nobody wants, then temporaries. */
+/* The frame begins with a row for results that nobody wants, then temporaries.
+ */
 enum {
   SINK_AT = 0,
   TEMP64_AT = SINK_AT + ROW64,
@@ -83,7 +85,7 @@ typedef struct builder {
   bool unsupported;       /* an operand that the engine lacks */
 } builder;
 
-/* --- types ----------------------------------------------------------------- */
+/* --- types --------------------------------------------------------------- */
 
 static inline unsigned bits_of_type(uint8_t type) {
   return 8 * tps_ptx_type_size((tps_ptx_type)type);
@@ -113,7 +115,7 @@ static inline bool is_group(const ptx_opd *o) {
          o->kind == TPS_PTX_OPD_LIST;
 }
 
-/* --- engine_operand.c ------------------------------------------------------ */
+/* --- engine_operand.c ---------------------------------------------------- */
 
 /* Appends an instruction under the guard. Valid until the next one. */
 insn *tps_sim_emit(builder *b, unsigned op);
@@ -153,7 +155,7 @@ static inline insn *tps_sim_emit3(builder *b, unsigned op, uint32_t d,
   return i;
 }
 
-/* --- families; false: not supported ---------------------------------------- */
+/* --- families; false: not supported -------------------------------------- */
 
 bool tps_sim_decode_integer(builder *b);
 bool tps_sim_decode_float(builder *b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Decoding of setp, set and selp. Comparisons exist as equal, unequal, less, less
- * or equal; the others swap their operands.
+ * Decoding of setp, set and selp. Comparisons exist as equal, unequal, less,
+ * less or equal; the others swap their operands.
  */
 #include "sim/engine_decode.h"
 

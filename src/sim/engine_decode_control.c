@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Decoding of branches, calls, ends and pauses, barriers, and what the lanes of a
- * warp exchange.
+ * Decoding of branches, calls, ends and pauses, barriers, and what the lanes
+ * of a warp exchange.
  */
 #include <stdlib.h>
 
 #include "sim/engine_decode.h"
 
-/* --- branches --------------------------------------------------------------------- */
+/* --- branches ------------------------------------------------------------ */
 
 /* The guard is the condition, not a guard. Targets are PTX instructions until
  * the function is complete. */
@@ -43,7 +43,7 @@ static bool indexed_branch(builder *b) {
   return true;
 }
 
-/* --- calls ---------------------------------------------------------------------------- */
+/* --- calls --------------------------------------------------------------- */
 
 static call_site *new_site(builder *b, const ptx_opd *results,
                            const ptx_opd *arguments) {
@@ -100,7 +100,7 @@ static bool call(builder *b) {
   return true;
 }
 
-/* --- barriers ----------------------------------------------------------------------------- */
+/* --- barriers ------------------------------------------------------------ */
 
 static bool warp_barrier(builder *b) {
   uint32_t members = tps_sim_source(b, opd(b, 0), TPS_PTX_U32);
@@ -132,7 +132,7 @@ static bool any_barrier(builder *b) {
   return barrier_of_block(b);
 }
 
-/* --- exchange ------------------------------------------------------------------------------- */
+/* --- exchange ------------------------------------------------------------ */
 
 /* d, or d|p: rows of the results. */
 static void results(builder *b, uint8_t t, uint32_t *d, uint32_t *p) {
@@ -226,7 +226,7 @@ bool tps_sim_decode_exchange(builder *b) {
   }
 }
 
-/* --- ends, pauses, hints ------------------------------------------------------------------------ */
+/* --- ends, pauses, hints ------------------------------------------------- */
 
 bool tps_sim_decode_control(builder *b) {
   switch (b->p->op) {

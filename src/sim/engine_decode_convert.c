@@ -6,7 +6,7 @@
 #include "sim/engine_decode.h"
 #include "sim/engine_number.h"
 
-/* --- integers ------------------------------------------------------------------ */
+/* --- integers ------------------------------------------------------------ */
 
 /* The type that makes tps_sim_result cut a signed narrow result for a 16-bit
  * register and extend it with its sign for a 64-bit one. */
@@ -80,7 +80,7 @@ static bool integer(builder *b, uint8_t d, uint8_t s) {
   return true;
 }
 
-/* --- floats ------------------------------------------------------------------------ */
+/* --- floats -------------------------------------------------------------- */
 
 static bool is_half(uint8_t t) {
   return t == TPS_PTX_F16 || t == TPS_PTX_BF16;
@@ -215,7 +215,7 @@ static bool convert(builder *b) {
 
 bool tps_sim_decode_convert(builder *b) { return convert(b); }
 
-/* --- mov ------------------------------------------------------------------------------- */
+/* --- mov ----------------------------------------------------------------- */
 
 static void pack_bytes(builder *b, const ptx_opd *v, uint32_t to) {
   tps_sim_emit3(b, H_mov_32, to, tps_sim_constant(b, 0, false), 0, 0);

@@ -40,7 +40,8 @@ static bool either(builder *b, unsigned plain, unsigned flagged, uint8_t t,
   return true;
 }
 
-/* A sign change of a register source (fma.rn %d, -%a, …) is done by source(). */
+/* A sign change of a register source (fma.rn %d, -%a, …) is done by source().
+ */
 static bool arithmetic(builder *b, uint8_t t) {
   bool f64 = t == TPS_PTX_F64;
   switch (b->p->op) {
@@ -120,7 +121,7 @@ static bool test(builder *b, uint8_t t) {
   return true;
 }
 
-/* --- half formats ------------------------------------------------------------ */
+/* --- half formats -------------------------------------------------------- */
 
 static bool half_sign(builder *b, uint8_t t, bool absolute, bool two) {
   if (has(b, TPS_PTX_M_FTZ)) return false;

@@ -53,7 +53,7 @@ static uint8_t doubled(uint8_t t) {
   }
 }
 
-/* --- carry chains ------------------------------------------------------------ */
+/* --- carry chains -------------------------------------------------------- */
 
 static bool chain(builder *b, uint8_t t, int64_t flags) {
   if (bits_of_type(t) < 32) return false;
@@ -79,7 +79,7 @@ static bool chain_mad(builder *b, uint8_t t, int64_t flags) {
   return true;
 }
 
-/* --- sums and products --------------------------------------------------------- */
+/* --- sums and products --------------------------------------------------- */
 
 static bool is_pair16(uint8_t t) {
   return t == TPS_PTX_U16X2 || t == TPS_PTX_S16X2;
@@ -144,7 +144,7 @@ static bool extreme(builder *b, uint8_t t, bool max) {
   return two(b, by_type(max ? H_max_u16 : H_min_u16, t), t);
 }
 
-/* --- bits ------------------------------------------------------------------------ */
+/* --- bits ---------------------------------------------------------------- */
 
 /* and, or, xor: predicates too. */
 static bool logic(builder *b, uint8_t t, unsigned wide_op, unsigned pred_op) {
@@ -239,7 +239,7 @@ static bool mask_or_extend(builder *b, uint8_t t) {
   return two(b, op, TPS_PTX_B32);
 }
 
-/* --- all ---------------------------------------------------------------------------- */
+/* --- all ----------------------------------------------------------------- */
 
 static bool bit_operation(builder *b, uint8_t t) {
   switch (b->p->op) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Decoding of loads, stores, atomics, address conversions. Parameters known when a
- * kernel is launched are rows, not loads; those of functions are rows of the frame.
+ * Decoding of loads, stores, atomics, address conversions. Parameters known
+ * when a kernel is launched are rows, not loads; those of functions are rows
+ * of the frame.
  */
 #include "sim/engine_atomic.h"
 #include "sim/engine_decode.h"
 
-/* --- addresses ------------------------------------------------------------------ */
+/* --- addresses ----------------------------------------------------------- */
 
 typedef struct place {
   uint32_t row;
@@ -72,7 +73,8 @@ static unsigned load_op(const builder *b, uint8_t t, bool vector, bool narrow) {
   else first = vector ? H_ldv_u8_global : H_ld_u8_global;
   return first + load_kind(t);
 }
-static unsigned store_op(const builder *b, uint8_t t, bool vector, bool narrow) {
+static unsigned store_op(const builder *b, uint8_t t, bool vector,
+                         bool narrow) {
   unsigned first;
   if (b->p->space == TPS_PTX_SHARED)
     first = narrow ? (vector ? H_stv_8_shared32 : H_st_8_shared32)
@@ -114,7 +116,7 @@ static const ptx_opd *element(const builder *b, const ptx_opd *o, unsigned k) {
   return is_group(o) ? part_of(b, o, k) : o;
 }
 
-/* --- parameters ------------------------------------------------------------------- */
+/* --- parameters ---------------------------------------------------------- */
 
 static bool small_reg(const builder *b, const ptx_opd *o) {
   return o->kind == TPS_PTX_OPD_REG &&
@@ -209,7 +211,7 @@ static bool store_param(builder *b, const ptx_opd *at, uint8_t t) {
   return true;
 }
 
-/* --- loads and stores ------------------------------------------------------------------ */
+/* --- loads and stores ---------------------------------------------------- */
 
 /* A load of at most four elements, from the k-th of the operand on. */
 static void load_part(builder *b, place at, uint8_t t, unsigned first,
@@ -221,9 +223,10 @@ static void load_part(builder *b, place at, uint8_t t, unsigned first,
     as = TPS_PTX_U16;
   for (unsigned k = 0; k < n; k++)
     rows[k] = tps_sim_result(b, element(b, d, first + k), t);
-  unsigned op = by_lane(b)                    ? (unsigned)H_ld_any
-                : b->p->space == TPS_PTX_LOCAL ? (unsigned)H_ld_local
-                                               : load_op(b, as, n > 1, at.narrow);
+  unsigned op = by_lane(b) ? (unsigned)H_ld_any
+                : b->p->space == TPS_PTX_LOCAL
+                    ? (unsigned)H_ld_local
+                    : load_op(b, as, n > 1, at.narrow);
   insn *i = tps_sim_emit(b, op);
   fill(b, i, at, rows, n, as);
 }
@@ -233,9 +236,10 @@ static void store_part(builder *b, place at, uint8_t t, unsigned first,
   uint32_t rows[4] = {0, 0, 0, 0};
   for (unsigned k = 0; k < n; k++)
     rows[k] = tps_sim_source(b, element(b, opd(b, 1), first + k), t);
-  unsigned op = by_lane(b)                    ? (unsigned)H_st_any
-                : b->p->space == TPS_PTX_LOCAL ? (unsigned)H_st_local
-                                               : store_op(b, t, n > 1, at.narrow);
+  unsigned op = by_lane(b) ? (unsigned)H_st_any
+                : b->p->space == TPS_PTX_LOCAL
+                    ? (unsigned)H_st_local
+                    : store_op(b, t, n > 1, at.narrow);
   insn *i = tps_sim_emit(b, op);
   fill(b, i, at, rows, n, t);
 }
@@ -289,7 +293,7 @@ static bool store(builder *b) {
   return true;
 }
 
-/* --- addresses of one space in another ---------------------------------------------------- */
+/* --- addresses of one space in another ----------------------------------- */
 
 static uint64_t window(uint8_t space) {
   switch (space) {
@@ -342,7 +346,7 @@ bool tps_sim_decode_memory(builder *b) {
   }
 }
 
-/* --- atomics ------------------------------------------------------------------------------ */
+/* --- atomics ------------------------------------------------------------- */
 
 static bool atomic_kind(const builder *b, uint32_t *kind) {
   static const struct {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Operations in which the lanes of a warp read each other's values: shfl, vote,
- * match, redux, elect, and bar.warp.sync. A group that holds all live lanes of the
- * member mask executes at once. Otherwise its lanes are parked under the operation
- * and the mask, not under the place in the code, until all are there: both arms of
- * a branch may hold a copy of one operation.
+ * Operations in which the lanes of a warp read each other's values: shfl,
+ * vote, match, redux, elect, and bar.warp.sync. A group that holds all live
+ * lanes of the member mask executes at once. Otherwise its lanes are parked
+ * under the operation and the mask, not under the place in the code, until all
+ * are there: both arms of a branch may hold a copy of one operation.
  *
  * Operands: a value, b and c, the second result e, members f; imm the mode.
  */
@@ -26,7 +26,7 @@ typedef struct meeting {
   uint32_t flags;     /* second result, or a predicate result */
 } meeting;
 
-/* --- the operations -------------------------------------------------------- */
+/* --- the operations ------------------------------------------------------ */
 
 /* mode: 0 idx, 1 up, 2 down, 3 bfly */
 static void shuffle(meeting *m, int64_t mode) {
@@ -100,7 +100,7 @@ static void elect(meeting *m) {
   for (unsigned l = 0; l < LANES; l++) m->result[l] = leader;
 }
 
-/* --- getting there and back --------------------------------------------------- */
+/* --- getting there and back ---------------------------------------------- */
 
 static void take(uint32_t *to, const uint32_t *from, uint32_t lanes) {
   if (lanes == FULL) {
@@ -164,7 +164,7 @@ static uint32_t key_of(const insn *i) {
   return (uint32_t)i->op << 8 | (uint32_t)(i->imm & 255);
 }
 
-/* --- parking ------------------------------------------------------------------- */
+/* --- parking ------------------------------------------------------------- */
 
 /* Lanes parked in the warp under a key and a mask. */
 static uint32_t parked(const warp *w, uint32_t key, uint32_t member) {

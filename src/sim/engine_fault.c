@@ -57,7 +57,8 @@ static void describe_place(engine *e, const insn *i, int lane, char *text,
                            size_t size) {
   const struct tps_sim_launch *launch = e->launch;
   const uint32_t *block = e->block->ctaid;
-  int n = snprintf(text, size, "block (%u,%u,%u)", block[0], block[1], block[2]);
+  int n =
+      snprintf(text, size, "block (%u,%u,%u)", block[0], block[1], block[2]);
   if (lane >= 0 && e->warp && n > 0 && (size_t)n < size) {
     const uint32_t *t = (const uint32_t *)(launch->tids +
                                            (size_t)e->warp->index * WARP_ROWS *

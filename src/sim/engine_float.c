@@ -2,9 +2,10 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Arithmetic and comparison of f32 and f64. The common forms (nearest even, no
- * .ftz, no .sat) have handlers of their own; the others share one that looks at
- * the flags. Results equal a GPU's bit for bit, but for the approximations, which
- * are as good as the host's library. Built once for each processor level.
+ * .ftz, no .sat) have handlers of their own; the others share one that looks
+ * at the flags. Results equal a GPU's bit for bit, but for the approximations,
+ * which are as good as the host's library. Built once for each processor
+ * level.
  */
 #include "sim/engine_lanes.h"
 #include "sim/engine_number.h"
@@ -76,7 +77,7 @@ static inline float extreme(float x, float y, bool max, int64_t flags) {
 EXTREME(minx_f32, false)
 EXTREME(maxx_f32, true)
 
-/* --- f32, any rounding, .ftz, .sat ---------------------------------------- */
+/* --- f32, any rounding, .ftz, .sat --------------------------------------- */
 
 typedef struct operands32 {
   _Alignas(64) float x[LANES], y[LANES], z[LANES], r[LANES];
@@ -174,7 +175,7 @@ APPROXIMATE(ex2_f32, exp2f(o.x[l]))
 APPROXIMATE(lg2_f32, log2f(o.x[l]))
 APPROXIMATE(tanh_f32, tanhf(o.x[l]))
 
-/* --- f64 ------------------------------------------------------------------ */
+/* --- f64 ----------------------------------------------------------------- */
 
 /* The NaN of an operand goes on, made quiet: the second one's first, then the
  * third one's. */
@@ -227,16 +228,17 @@ typedef struct operands64 {
   _Alignas(64) double x[LANES], y[LANES], z[LANES], r[LANES];
 } operands64;
 
-#define ANY64(name, count, expression, fix)                                     \
-  HANDLER(name) {                                                             \
-    operands64 o;                                                             \
-    memcpy(o.x, row(e, i->a), ROW64);                                         \
-    if (count > 1) memcpy(o.y, row(e, i->b), ROW64);                          \
-    if (count > 2) memcpy(o.z, row(e, i->c), ROW64);                          \
-    ROUNDED(o, EACH_LANE { o.r[l] = (expression); });                         \
-    double *d = ROW(double, i->d);                                            \
-    BLEND(fix);                                                               \
-    return i + 1;                                                             \
+#define ANY64(name, count, expression, fix)                                    \
+  HANDLER(name) {                                                              \
+    operands64 o;                                                              \
+    memcpy(o.x, row(e, i->a), ROW64);                                          \
+    if (count > 1) memcpy(o.y, row(e, i->b), ROW64);                           \
+    if (count > 2) memcpy(o.z, row(e, i->c), ROW64);                           \
+    ROUNDED(                                                                   \
+        o, EACH_LANE { o.r[l] = (expression); });                              \
+    double *d = ROW(double, i->d);                                             \
+    BLEND(fix);                                                                \
+    return i + 1;                                                              \
   }
 #define NAN2 nan2(o.r[l], o.x[l], o.y[l])
 #define NAN3 nan3(o.r[l], o.x[l], o.y[l], o.z[l])
@@ -264,7 +266,7 @@ static inline double gross(double r) {
 OP1(rcp_gross_f64, f64, f64, RCP_GROSS)
 OP1(rsqrt_gross_f64, f64, f64, RSQRT_GROSS)
 
-/* --- comparison ----------------------------------------------------------- */
+/* --- comparison ---------------------------------------------------------- */
 
 #define NANS(x, y) ((x) != (x) || (y) != (y))
 #define COMPARISONS(T, P)                                                     \

@@ -6,7 +6,7 @@
  */
 #include "sim/engine_lanes.h"
 
-/* --- two operands ------------------------------------------------------- */
+/* --- two operands -------------------------------------------------------- */
 
 #define ADD(x, y) ((x) + (y))
 #define SUB(x, y) ((x) - (y))
@@ -162,7 +162,7 @@ OP2(max_s16x2, u32, u32, u32, MAX_S16X2)
 OP2(min_u16x2, u32, u32, u32, MIN_U16X2)
 OP2(max_u16x2, u32, u32, u32, MAX_U16X2)
 
-/* --- one operand -------------------------------------------------------- */
+/* --- one operand --------------------------------------------------------- */
 
 #define NOT(x) (~(x))
 #define NEG(x) (0u - (x))
@@ -188,7 +188,8 @@ static inline uint32_t reverse32(uint32_t x) {
   return __builtin_bswap32(x);
 }
 static inline uint64_t reverse64(uint64_t x) {
-  return (uint64_t)reverse32((uint32_t)x) << 32 | reverse32((uint32_t)(x >> 32));
+  return (uint64_t)reverse32((uint32_t)x) << 32 |
+         reverse32((uint32_t)(x >> 32));
 }
 #define CLZ32(x) ((x) ? (unsigned)__builtin_clz(x) : 32u)
 #define CLZ64(x) ((x) ? (unsigned)__builtin_clzll(x) : 64u)
@@ -223,7 +224,7 @@ OP1(bfind_amount_s32, u32, s32, AMOUNT_S32)
 OP1(bfind_amount_u64, u32, u64, AMOUNT_U64)
 OP1(bfind_amount_s64, u32, s64, AMOUNT_S64)
 
-/* --- three operands ----------------------------------------------------- */
+/* --- three operands ------------------------------------------------------ */
 
 #define MAD(x, y, z) ((x) * (y) + (z))
 #define MAD16(x, y, z) ((uint32_t)(x) * (y) + (z))
@@ -351,7 +352,7 @@ OP2(szext_s32, u32, u32, u32, extend_s)
 OP2(szext_wrap_u32, u32, u32, u32, SZEXT_U_WRAP)
 OP2(szext_wrap_s32, u32, u32, u32, SZEXT_S_WRAP)
 
-/* --- four operands, flags ----------------------------------------------- */
+/* --- four operands, flags ------------------------------------------------ */
 
 HANDLER(bfi_32) {
   uint32_t *d = ROW(uint32_t, i->d);
@@ -430,7 +431,8 @@ HANDLER(prmt) {
 }
 
 /* imm: 1 a is signed, 2 b is signed, 4 the upper pair of b (dp2a). */
-static inline int32_t part(uint32_t x, unsigned shift, unsigned bits, int sign) {
+static inline int32_t part(uint32_t x, unsigned shift, unsigned bits,
+                           int sign) {
   uint32_t top = x >> shift << (32 - bits);
   return sign ? (int32_t)top >> (32 - bits) : (int32_t)(top >> (32 - bits));
 }
@@ -464,8 +466,8 @@ HANDLER(dp2a) {
 }
 
 /* Carry chains. imm: 1 takes the carry, 2 leaves one, 4 subtracts, 8 the upper
- * half of the product, 16 a signed product; slot: the mask of carries. The carry
- * of a subtraction is "not borrow". */
+ * half of the product, 16 a signed product; slot: the mask of carries. The
+ * carry of a subtraction is "not borrow". */
 #define CHAIN(name, U, WIDE)                                                  \
   HANDLER(name) {                                                             \
     U *d = ROW(U, i->d);                                                      \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * A launch: the parameters and the dimensions as rows, which all its blocks read,
- * and the first fault. Blocks that have ended are kept for the next ones.
+ * A launch: the parameters and the dimensions as rows, which all its blocks
+ * read, and the first fault. Blocks that have ended are kept for the next
+ * ones.
  */
 #include <stdio.h>
 #include <stdlib.h>

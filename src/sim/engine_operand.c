@@ -60,7 +60,7 @@ uint32_t tps_sim_temp_pred(builder *b) {
   return TEMP_PRED_AT + 8 * (b->temps_pred++ & 15);
 }
 
-/* --- constants ---------------------------------------------------------------- */
+/* --- constants ----------------------------------------------------------- */
 
 static uint32_t new_constant(builder *b, uint64_t value, bool wide) {
   uint32_t size = wide ? ROW64 : ROW32, at = b->constant_bytes;
@@ -71,7 +71,8 @@ static uint32_t new_constant(builder *b, uint64_t value, bool wide) {
   b->constant_bytes += size;
   uint32_t *d = (uint32_t *)(void *)(p + at);
   for (unsigned l = 0; l < LANES; l++) {
-    if (wide) d[2 * l] = (uint32_t)value, d[2 * l + 1] = (uint32_t)(value >> 32);
+    if (wide)
+      d[2 * l] = (uint32_t)value, d[2 * l + 1] = (uint32_t)(value >> 32);
     else d[l] = (uint32_t)value;
   }
   return at | IN_CONSTANTS;
@@ -98,7 +99,8 @@ static bool grow_slots(builder *b) {
     return false;
   }
   for (uint32_t k = 0; k < old; k++)
-    if (from[k].row) b->slots[slot_of(b, from[k].value, from[k].wide)] = from[k];
+    if (from[k].row)
+      b->slots[slot_of(b, from[k].value, from[k].wide)] = from[k];
   free(from);
   return true;
 }
@@ -132,7 +134,7 @@ static uint64_t immediate(const ptx_opd *o, uint8_t type) {
   return bits >= 64 ? v : v & ((1ull << bits) - 1);
 }
 
-/* --- special registers ---------------------------------------------------------- */
+/* --- special registers --------------------------------------------------- */
 
 static const uint16_t launch_sregs[][2] = {
     {TPS_PTX_NTID, ROW_NTID_X}, {TPS_PTX_NTID + 1, ROW_NTID_Y},
@@ -227,7 +229,7 @@ static uint32_t special(builder *b, int32_t s, bool wide) {
   return t;
 }
 
-/* --- variables ------------------------------------------------------------------- */
+/* --- variables ----------------------------------------------------------- */
 
 const tps_ptx_var *tps_sim_var(const builder *b, const ptx_opd *o) {
   return o->local ? &b->fn->vars[o->index] : &b->module->vars[o->index];
@@ -261,7 +263,7 @@ uint64_t tps_sim_address_of(builder *b, const ptx_opd *o, bool *is_local) {
   return o->generic ? at + window : at;
 }
 
-/* --- registers -------------------------------------------------------------------- */
+/* --- registers ----------------------------------------------------------- */
 
 static uint32_t reg_row(builder *b, const ptx_opd *o) {
   reg_info *r = &b->regs[o->index];
@@ -353,7 +355,10 @@ uint32_t tps_sim_result(builder *b, const ptx_opd *o, uint8_t type) {
   unsigned reg_bits = bits_of_type(b->regs[o->index].type);
   if (wide != have) {
     uint32_t t = tps_sim_temp(b, have);
-    promise(b, t, r, have ? H_low_64 : is_signed(type) ? H_wide_s32 : H_wide_u32);
+    promise(b, t, r,
+            have              ? H_low_64
+            : is_signed(type) ? H_wide_s32
+                              : H_wide_u32);
     return t;
   }
   /* a row of a 16-bit register has zeros above */
@@ -374,7 +379,7 @@ void tps_sim_finish(builder *b) {
   b->pending_count = 0;
 }
 
-/* --- invariants ---------------------------------------------------------------------- */
+/* --- invariants ---------------------------------------------------------- */
 
 bool tps_sim_alias(builder *b, const ptx_opd *o, uint32_t row, bool wide) {
   if (o->kind != TPS_PTX_OPD_REG || b->guard != NO_GUARD) return false;

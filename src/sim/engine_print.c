@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * What kernels print: vprintf with C's conversions, and the line of a failed
- * assertion. Arguments lie in a packed buffer, each aligned to its size: 4 bytes,
- * or 8 for long integers, doubles, pointers.
+ * assertion. Arguments lie in a packed buffer, each aligned to its size: 4
+ * bytes, or 8 for long integers, doubles, pointers.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -229,7 +229,8 @@ static void add_format(text *t, const char *format, ...) {
   va_start(args, format);
   int n = vsnprintf(line, sizeof line, format, args);
   va_end(args);
-  if (n > 0) add(t, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+  if (n > 0)
+    add(t, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
 /* The message, file and function of a lane, as the compiler passed them. */

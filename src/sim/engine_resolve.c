@@ -27,7 +27,7 @@ _Noreturn static void bad(const access *a, int code, const char *why) {
                 a->size, (unsigned long long)a->address, why);
 }
 
-/* --- global memory ---------------------------------------------------------- */
+/* --- global memory ------------------------------------------------------- */
 
 static const char *memory_names[] = {"allocation", "pinned allocation",
                                      "variable", "constant", "heap block"};
@@ -91,7 +91,7 @@ static unsigned char *global(const access *a, uint64_t address) {
   return m->host + (address - m->base);
 }
 
-/* --- the other spaces --------------------------------------------------------- */
+/* --- the other spaces ---------------------------------------------------- */
 
 static unsigned char *shared(const access *a, uint64_t offset) {
   const region *r = &a->e->shared;
@@ -161,7 +161,7 @@ uint32_t *tps_sim_local_word(engine *e, const insn *i, unsigned lane,
   return local(&a, address);
 }
 
-/* --- any space ------------------------------------------------------------------ */
+/* --- any space ----------------------------------------------------------- */
 
 static bool within(uint64_t address, uint64_t base, uint64_t size) {
   return address - base < size;

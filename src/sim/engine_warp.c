@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * A warp is a list of groups of lanes. The deepest group runs first, then the one
- * with the lowest pc; groups that meet at one pc and depth become one. A group
- * that keeps jumping backwards while others wait tires after a while and lets
- * them go first, so that lanes may wait for one another.
+ * A warp is a list of groups of lanes. The deepest group runs first, then the
+ * one with the lowest pc; groups that meet at one pc and depth become one. A
+ * group that keeps jumping backwards while others wait tires after a while and
+ * lets them go first, so that lanes may wait for one another.
  */
 #include <stdlib.h>
 
@@ -55,7 +55,7 @@ void tps_sim_lanes_exit(engine *e, uint32_t lanes) {
   if (e->block->used) tps_sim_barriers_check(e);
 }
 
-/* --- frames ---------------------------------------------------------------- */
+/* --- frames -------------------------------------------------------------- */
 
 static frame *frame_new(engine *e, const function *of) {
   frame *f = calloc(1, sizeof *f);
@@ -98,7 +98,7 @@ frame *tps_sim_frame(engine *e, uint32_t depth, const function *of) {
   return f;
 }
 
-/* --- the schedule ------------------------------------------------------------ */
+/* --- the schedule -------------------------------------------------------- */
 
 static bool before(const group *x, const group *y) {
   return x->depth != y->depth ? x->depth > y->depth : x->pc < y->pc;
