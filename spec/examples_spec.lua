@@ -116,6 +116,19 @@ describe("pipeline.lua", function()
     end
   end)
 
+  it("gives the same without the compiler", function()
+    local path = write("noise.pgm", ("P5 64 48 255\n%s"):format(
+      ("\3\200\77\150\9\31"):rep(512)))
+    local compiled = pipeline(path)
+    assert.equal(0, compiled.status, compiled.stderr)
+    local with = read_pgm "noise-denoised.pgm" .. read_pgm "noise-edges.pgm"
+    local r = run.command({ LUA, "examples/pipeline.lua", "-o", dir, path },
+      { env = { TPSTREAM_NVRTC = "/nonexistent" } })
+    assert.equal(0, r.status, r.stderr)
+    local without = read_pgm "noise-denoised.pgm" .. read_pgm "noise-edges.pgm"
+    assert.is_true(with == without)
+  end)
+
   for name, case in pairs {
     ["a missing picture"] = { nil, "No such file" },
     ["a directory"] = { false, "directory" },
