@@ -47,9 +47,9 @@ static uint32_t sum_f32(uint32_t x, uint32_t y, bool own) {
 /* Global memory keeps a NaN as it is. */
 static uint64_t sum_f64(uint64_t old, uint64_t y, bool own) {
   double a = f64_of(old), b = f64_of(y);
+  if (!own && b != b) return y;
   if (a != a) return own ? bits_of64(quiet(a)) : old;
-  if (b != b) return own ? bits_of64(quiet(b)) : y;
-  return bits_of64(a + b);
+  return bits_of64(b != b ? quiet(b) : a + b);
 }
 
 static uint64_t sum(unsigned type, uint64_t x, uint64_t y, bool own) {
