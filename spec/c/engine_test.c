@@ -112,53 +112,28 @@ static void expect_fault(machine *m, const char *name, uint32_t threads,
 /* --- lanes ------------------------------------------------------------------
  */
 
+/* clang-format off */
 static const char lanes[] = HEAD
     /* a shuffle in both arms of a branch */
-    BEGIN(
-        "arms") "and.b32 w, t, 4; setp.eq.u32 q, w, 0; @q bra E;"
-                " shfl.sync.bfly.b32 v, t, 4, 0x1f, -1; add.u32 v, v, 100; bra "
-                "D;"
-                " E: shfl.sync.bfly.b32 v, t, 4, 0x1f, -1; D:" END
-                    /* lane 0 waits for lane 31 */
-                    BEGIN(
-                        "wait") ".shared .b32 s; setp.eq.u32 q, t, 31; @q bra "
-                                "W;"
-                                " setp.ne.u32 q, t, 0; @q bra D;"
-                                " L: ld.volatile.shared.u32 v, [s]; "
-                                "setp.eq.u32 q, v, 0; @q bra L; bra D;"
-                                " W: st.volatile.shared.u32 [s], 7; D:" END
-                                    /* a lock that every lane takes once */
-                                    BEGIN(
-                                        "lock") ".shared .b32 s[2]; .reg .b32 "
-                                                "n; "
-                                                " L: atom.shared.cas.b32 v, "
-                                                "[s], 0, 1; setp.ne.u32 q, v, "
-                                                "0; @q bra L;"
-                                                " ld.volatile.shared.u32 n, "
-                                                "[s+4]; add.u32 n, n, 1;"
-                                                " st.volatile.shared.u32 "
-                                                "[s+4], n; "
-                                                "atom.shared.exch.b32 v, [s], "
-                                                "0;"
-                                                " bar.sync 0; ld.shared.u32 v, "
-                                                "[s+4];" END
-                                                    /* threads that leave early
-                                                       do not hold the others up
-                                                     */
-                                                        BEGIN(
-                                                            "early") "setp.ge."
-                                                                     "u32 q, "
-                                                                     "t, 40; "
-                                                                     "@q ret; "
-                                                                     "bar.sync "
-                                                                     "0;"
-                                                                     " mov.u32 "
-                                                                     "v, 5;" END
-                                                                         BEGIN(
-                                                                             "p"
-                                                                             "o"
-                                                                             "p"
-                                                                             "c") "setp.lt.u32 q, t, 10; bar.red.popc.u32 v, 0, q;" END;
+    BEGIN("arms") "and.b32 w, t, 4; setp.eq.u32 q, w, 0; @q bra E;"
+    " shfl.sync.bfly.b32 v, t, 4, 0x1f, -1; add.u32 v, v, 100; bra D;"
+    " E: shfl.sync.bfly.b32 v, t, 4, 0x1f, -1; D:" END
+    /* lane 0 waits for lane 31 */
+    BEGIN("wait") ".shared .b32 s; setp.eq.u32 q, t, 31; @q bra W;"
+    " setp.ne.u32 q, t, 0; @q bra D;"
+    " L: ld.volatile.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q bra L; bra D;"
+    " W: st.volatile.shared.u32 [s], 7; D:" END
+    /* a lock that every lane takes once */
+    BEGIN("lock") ".shared .b32 s[2]; .reg .b32 n;"
+    " L: atom.shared.cas.b32 v, [s], 0, 1; setp.ne.u32 q, v, 0; @q bra L;"
+    " ld.volatile.shared.u32 n, [s+4]; add.u32 n, n, 1;"
+    " st.volatile.shared.u32 [s+4], n; atom.shared.exch.b32 v, [s], 0;"
+    " bar.sync 0; ld.shared.u32 v, [s+4];" END
+    /* threads that leave early do not hold the others up */
+    BEGIN("early") "setp.ge.u32 q, t, 40; @q ret; bar.sync 0;"
+    " mov.u32 v, 5;" END
+    BEGIN("popc") "setp.lt.u32 q, t, 10; bar.red.popc.u32 v, 0, q;" END;
+/* clang-format on */
 
 static void test_lanes(void **state) {
   (void)state;
@@ -181,36 +156,28 @@ static void test_lanes(void **state) {
 /* --- faults ------------------------------------------------------------------
  */
 
+/* clang-format off */
 static const char faults[] = HEAD
     ".const .b32 k = 5;\n"
     ".func (.param .b32 r) deep(.param .b32 a) { .reg .b32 x;"
     " .local .b8 d[256]; ld.param.u32 x, [a]; { .param .b32 i, o;"
     " st.param.b32 [i], x; call (o), deep, (i); ld.param.b32 x, [o]; }"
-    " st.param.b32 [r], x; ret; }\n" BEGIN("store") END BEGIN(
-        "constant") "mov.u64 y, k;" END
-        BEGIN("shared") ".shared .b32 s[4]; st.shared.u32 [s+16], v;" END BEGIN(
-            "local") ".local .b32 s[4]; st.local.u32 [s+16], v;" END
-            BEGIN(
-                "stack") "{ .param .b32 i, o; st.param.b32 [i], t;"
-                         " call (o), deep, (i); }" END BEGIN("trap") "trap;" END BEGIN(
-                             "apart") "and.b32 w, t, 1; setp.eq.u32 q, w, 0; "
-                                      "@q bra E;"
-                                      " bar.sync 0; bra D; E: bar.sync 0; "
-                                      "D:" END BEGIN(
-                                          "stuck") "setp.eq.u32 q, t, 3; @q "
-                                                   "bra E; bar.sync 1, 64; bra "
-                                                   "D;"
-                                                   " E: bar.warp.sync -1; "
-                                                   "D:" END BEGIN(
-                                                       "spin") "L: bra L;" END
-                                                       BEGIN(
-                                                           "jump") ".reg .b64 "
-                                                                   "f; mov.u64 "
-                                                                   "f, 0; P: "
-                                                                   ".callprotot"
-                                                                   "ype _ ();"
-                                                                   " call f, "
-                                                                   "(), P;" END;
+    " st.param.b32 [r], x; ret; }\n"
+    BEGIN("store") END
+    BEGIN("constant") "mov.u64 y, k;" END
+    BEGIN("shared") ".shared .b32 s[4]; st.shared.u32 [s+16], v;" END
+    BEGIN("local") ".local .b32 s[4]; st.local.u32 [s+16], v;" END
+    BEGIN("stack") "{ .param .b32 i, o; st.param.b32 [i], t;"
+    " call (o), deep, (i); }" END
+    BEGIN("trap") "trap;" END
+    BEGIN("apart") "and.b32 w, t, 1; setp.eq.u32 q, w, 0; @q bra E;"
+    " bar.sync 0; bra D; E: bar.sync 0; D:" END
+    BEGIN("stuck") "setp.eq.u32 q, t, 3; @q bra E; bar.sync 1, 64; bra D;"
+    " E: bar.warp.sync -1; D:" END
+    BEGIN("spin") "L: bra L;" END
+    BEGIN("jump") ".reg .b64 f; mov.u64 f, 0; P: .callprototype _ ();"
+    " call f, (), P;" END;
+/* clang-format on */
 
 static void test_faults(void **state) {
   (void)state;
