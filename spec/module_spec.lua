@@ -108,6 +108,22 @@ describe("require", function()
     assert.equal("", r.stderr)
   end)
 
+  it("works in finalizers that come late", function()
+    local r = script [[
+      local tp = require "tpstream"
+      first = setmetatable({}, { __gc = function()
+        print(tostring(tp.current_stream()), tp.default_stream():query())
+        print(pcall(buffer.fill, buffer, 1))
+      end })
+      buffer = tp.buffer("f32", 4)
+      tp.default_stream():synchronize()
+      stream = tp.Stream()
+      tp.set_stream(stream)]]
+    assert.equal(0, r.status, r.stderr)
+    assert.matches("^tpstream.Stream %(sim:0, id 0, priority 0%)\ttrue\n"
+      .. "false\t.*attempt to use a closed buffer", r.stdout)
+  end)
+
   it("works when the state is not closed at the end", function()
     local r = script [[
       local tp = require "tpstream"

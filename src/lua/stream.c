@@ -20,18 +20,21 @@ static tps_lua_stream *push_stream(lua_State *L) {
   return box;
 }
 
+/* While a Lua state closes, finalizers of the script's come after the box's own:
+ * it is opened once more. */
 tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device) {
   tps_lua *lua = tps_open(L);
   tps_lua_device *owner = tps_push_device(L, device); /* Device */
-  if (owner->stream == NULL) {
-    tps_lua_stream *box = push_stream(L); /* Device Stream */
+  if (owner->stream == NULL || owner->stream->stream == NULL) {
     tps_error err;
     tps_stream *stream;
     if (tps_stream_default(lua->context, device, &stream, &err) != 0)
       tps_raise(L, &err);
-    box->stream = tps_stream_ref(stream);
-    lua_setiuservalue(L, -2, 1);
-    owner->stream = box;
+    if (owner->stream == NULL) {
+      owner->stream = push_stream(L); /* Device Stream */
+      lua_setiuservalue(L, -2, 1);
+    }
+    owner->stream->stream = tps_stream_ref(stream);
   }
   lua_getiuservalue(L, -1, 1);
   lua_remove(L, -2);
@@ -41,7 +44,7 @@ tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device) {
 tps_lua_stream *tps_default_stream_box(lua_State *L, tps_device *device) {
   tps_lua *lua = tps_open(L);
   if (lua->initial != NULL && lua->initial->device == device &&
-      lua->initial->stream != NULL)
+      lua->initial->stream != NULL && lua->initial->stream->stream != NULL)
     return lua->initial->stream;
   tps_lua_stream *box = tps_push_default_stream(L, device);
   lua_pop(L, 1);
