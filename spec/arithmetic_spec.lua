@@ -4,6 +4,7 @@
 -- a reference in Lua.
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
+local program = require "spec.support.program"
 local wrap, f32 = numbers.wrap, numbers.f32
 
 local COUNT = 512
@@ -451,7 +452,7 @@ describe("bit-equal:", function()
   setup(function()
     local parts = { PRELUDE }
     for i, op in ipairs(OPERATIONS) do parts[i + 1] = kernel_source(op) end
-    module = tp.compile(table.concat(parts))
+    module = program("arithmetic", table.concat(parts))
   end)
   teardown(function() module:close() end)
 
@@ -489,7 +490,7 @@ end)
 describe("special results:", function()
   local module
   setup(function()
-    module = tp.compile [[
+    module = program("special", [[
 extern "C" __global__ void nan_bits(unsigned *o, float zero) {
   o[0] = __float_as_uint(zero / zero);
   o[1] = __float_as_uint(zero * __int_as_float(0x7f800000));
@@ -532,7 +533,7 @@ extern "C" __global__ void doubles(const double *x, double *o, int n) {
   o[3 * n + i] = pow(fabs(v), 0.3);
   o[4 * n + i] = rsqrt(fabs(v));
   o[5 * n + i] = fma(v, v, -v);
-}]]
+}]])
   end)
   teardown(function() module:close() end)
 

@@ -2,11 +2,18 @@
 -- on random inputs.
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
+local program = require "spec.support.program"
 local f32, near, wrap = numbers.f32, numbers.assert_near, numbers.wrap
+
+local function compile(file, options)
+  local source <close> = assert(io.open("spec/corpus/" .. file))
+  local name = file:match "^%d+" .. (options and "t" or "")
+  return program("corpus_" .. name, source:read "a", options)
+end
 
 local function corpus(file)
   local module
-  setup(function() module = tp.compile_file("spec/corpus/" .. file) end)
+  setup(function() module = compile(file) end)
   teardown(function() module:close() end)
   return function(name) return module:kernel(name) end
 end
@@ -447,7 +454,7 @@ describe("corpus 22 globals and constants", function()
   -- a module a test: its variables start fresh
   local module
   before_each(function()
-    module = tp.compile_file "spec/corpus/22_globals.cu"
+    module = compile "22_globals.cu"
   end)
   after_each(function() module:close() end)
 
@@ -688,7 +695,7 @@ describe("corpus 44 parameters", function()
   end)
 
   it("instantiates templates by name", function()
-    local module <close> = tp.compile_file("spec/corpus/44_params.cu",
+    local module <close> = compile("44_params.cu",
       { names = { "tmpl<double, 3>", "tmpl<unsigned char, 7>" } })
     local d <close> = tp.zeros("f64", 40)
     local c <close> = tp.zeros("u8", 40)

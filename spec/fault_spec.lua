@@ -9,7 +9,8 @@ local simulated = tp.current_device():kind() == "sim"
 -- what a failing call raised, one field a line.
 local PRELUDE = [===[
 local tp = require "tpstream"
-local module = tp.compile([=[
+local program = require "spec.support.program"
+local module = program("fault", [=[
 #include <assert.h>
 extern "C" {
 __global__ void store(int *p, long long i) { p[i] = 1; }
@@ -36,7 +37,7 @@ __global__ void odd_even(int *p) {
 }
 __global__ void fine(int *p) { p[0] = 7; }
 }
-]=], { name = "program.cu" })
+]=])
 local function k(name, ...)
   module:kernel(name):launch({ grid = 1, block = 1 }, ...)
 end
@@ -238,7 +239,7 @@ local address = dead:ptr()
 wait()
 dead:close()
 wait()
-local m = tp.compile('extern "C" __global__ void through(long long p) {'
+local m = program("through", 'extern "C" __global__ void through(long long p) {'
   .. ' *(int *)p = 1; }')
 m:kernel "through":launch({ grid = 1, block = 1 }, address)
 report(wait)]]
@@ -275,7 +276,7 @@ report(wait)]]
 
     it("ends a kernel that never ends when the time is up", function()
       local r, f = case([[
-local m = tp.compile('extern "C" __global__ void forever(volatile int *p)'
+local m = program("forever", 'extern "C" __global__ void forever(volatile int *p)'
   .. ' { while (p[0] == 0) {} }')
 m:kernel "forever":launch({ grid = 4, block = 32 }, b)
 report(wait)]], { env = { TPSTREAM_SIM_TIMEOUT = "0.5" } })
@@ -286,7 +287,7 @@ report(wait)]], { env = { TPSTREAM_SIM_TIMEOUT = "0.5" } })
 
     it("reports a deadlock", function()
       local r, f = case [[
-local m = tp.compile('extern "C" __global__ void lonely() {'
+local m = program("lonely", 'extern "C" __global__ void lonely() {'
   .. ' if (threadIdx.x < 32) asm volatile("bar.sync 1, 64;"); }')
 m:kernel "lonely":launch({ grid = 1, block = 64 })
 report(wait)]]

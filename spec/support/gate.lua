@@ -1,6 +1,7 @@
 -- Kernels that hold a stream up until the host says go, so that a spec decides
 -- what has run and what has not, on every device, without timing anything.
 local tp = require "tpstream"
+local program = require "spec.support.program"
 
 local SOURCE = [=[
 // Waits until *flag is not 0 (some seconds at the most).
@@ -33,7 +34,7 @@ local module
 -- Compiles once in a process. The module stays; specs count handles as they
 -- were when a test began.
 function gate.kernel(name)
-  module = module or tp.compile(SOURCE)
+  module = module or program("gate", SOURCE)
   return module:kernel(name)
 end
 
