@@ -141,6 +141,7 @@ describe("compile", function()
   it("gives the PTX and the log", function()
     local m <close> = tp.compile(FILL, { defines = { VALUE = 1 } })
     assert.matches("%.version", m:ptx())
+    assert.is_nil(m:ptx():find("\0", 1, true))
     assert.matches("fill", m:ptx())
     assert.equal("string", type(m:log()))
     local w <close> = tp.compile("__device__ int f() { int unused; return 1; }\n"

@@ -152,6 +152,8 @@ static bool fetch_code(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
                        tps_rtc_build *b) {
   b->ptx = fetch(program, nvrtc->GetPTXSize, nvrtc->GetPTX, &b->ptx_size);
   if (b->ptx == NULL) return false;
+  if (b->ptx_size > 0 && b->ptx[b->ptx_size - 1] == '\0')
+    b->ptx_size--; /* NVRTC counts the text's end */
   shorten_paths(b->ptx, &b->ptx_size);
   b->cubin =
       fetch(program, nvrtc->GetCUBINSize, nvrtc->GetCUBIN, &b->cubin_size);
