@@ -162,4 +162,102 @@ describe("pipeline.lua", function()
   end)
 end)
 
+describe("solar_system.lua", function()
+  local function solar(...)
+    return run.command { LUA, "examples/solar_system.lua", ... }
+  end
+
+  -- The printed table: name → { turns, period, known }.
+  local function planets(text)
+    local found, count = {}, 0
+    for name, turns, period, known in
+      text:gmatch "\n(%u%l+) +(%d+) +([%d.-]+) +([%d.]+)" do
+      found[name] = { tonumber(turns), tonumber(period), tonumber(known) }
+      count = count + 1
+    end
+    assert.equal(9, count, text)
+    return found
+  end
+
+  local function drifts(text, name)
+    local worst, last = text:match(name .. " drift: +(%S+) at most, +(%S+) at")
+    return tonumber(worst), tonumber(last)
+  end
+
+  it("conserves, and brings every planet round in its time", function()
+    local r = solar()
+    assert.equal(0, r.status, r.stderr)
+    local energy = drifts(r.stdout, "energy")
+    local momentum = drifts(r.stdout, "angular momentum")
+    assert.is_true(energy > 0 and energy < 1e-7, r.stdout)
+    assert.is_true(momentum > 0 and momentum < 1e-12, r.stdout)
+    local found = planets(r.stdout)
+    for name, case in pairs {
+      Mercury = { 1037, 1e-4 }, Venus = { 406, 2e-5 }, Earth = { 249, 2e-5 },
+      Mars = { 132, 2e-5 }, Jupiter = { 21, 1e-4 }, Saturn = { 8, 3e-4 },
+      Uranus = { 2, 5e-4 }, Neptune = { 1, 1e-3 }, Pluto = { 1, 1e-3 },
+    } do
+      local turns, period, known = table.unpack(found[name])
+      assert.equal(case[1], turns, name)
+      assert.is_true(math.abs(period / known - 1) < case[2], r.stdout)
+    end
+  end)
+
+  it("errs with the square of the step", function()
+    local function run_with(step)
+      local r = solar("-y", "10", "-d", step)
+      assert.equal(0, r.status, r.stderr)
+      local mercury = planets(r.stdout).Mercury
+      return mercury[2] / mercury[3] - 1, (drifts(r.stdout, "energy"))
+    end
+    local coarse, coarse_energy = run_with "1"
+    local fine, fine_energy = run_with "0.5"
+    assert.is_true(coarse / fine > 3.5 and coarse / fine < 4.5)
+    assert.is_true(coarse_energy / fine_energy > 3)
+  end)
+
+  it("has no period for what does not come round", function()
+    local r = solar("-y", "1.1")
+    assert.equal(0, r.status, r.stderr)
+    local found = planets(r.stdout)
+    assert.same({ 4, 1, 1, 0, 0 }, { found.Mercury[1], found.Venus[1],
+      found.Earth[1], found.Mars[1], found.Pluto[1] })
+    assert.is_nil(found.Mars[2])
+  end)
+
+  it("gives the same without the compiler", function()
+    local function numbers(r)
+      assert.equal(0, r.status, r.stderr)
+      return (r.stdout:gsub("[%d.]+ s on", "s on"))
+    end
+    local words = { LUA, "examples/solar_system.lua", "-y", "3" }
+    local with = numbers(run.command(words))
+    local without = numbers(run.command(words, { env = {
+      TPSTREAM_NVRTC = "/nonexistent" } }))
+    assert.equal(with, without)
+  end)
+
+  for option, case in pairs {
+    ["-y"] = { "0", "-1", "x", "nan", "1e9" },
+    ["-d"] = { "0", "21", "inf", "" },
+  } do
+    for _, value in ipairs(case) do
+      it(("refuses %s '%s'"):format(option, value), function()
+        local r = solar(option, value)
+        assert.equal(1, r.status)
+        assert.matches("^solar_system: %" .. option .. " needs a number from ",
+          r.stderr)
+        assert.is_truthy(r.stderr:find("got '" .. value .. "'", 1, true))
+      end)
+    end
+  end
+
+  it("refuses what is no option, and too much work", function()
+    assert.matches("^solar_system: unknown option '%-x'", solar("-x").stderr)
+    assert.matches("got 'nil'", solar("-y").stderr)
+    assert.matches("^solar_system: %d+ steps",
+      solar("-y", "10000", "-d", "0.001").stderr)
+  end)
+end)
+
 teardown(function() os.execute("rm -rf " .. dir) end)
