@@ -285,6 +285,31 @@ extern "C" __global__ void g(int *o) {
     failure(tp.compile, FILL, { names = { "f\n(1)" }, defines = { VALUE = 1 } })
     failure(tp.compile, FILL, { options = { "-DX\n" }, defines = { VALUE = 1 } })
   end)
+
+  it("refuses NUL in every text of the options", function()
+    for _, opts in ipairs {
+      { names = { "f\0" } }, { options = { "-DX\0" } }, { include = { "/\0" } },
+      { headers = { ["a\0.h"] = "" } }, { headers = { ["a.h"] = "\0" } },
+      { defines = { ["A\0"] = 1 } }, { defines = { A = "1\0" } },
+    } do
+      assert.matches("must not contain NUL", failure(tp.compile, FILL, opts))
+    end
+  end)
+
+  it("checks the headers' text as it does the source", function()
+    local text = failure(tp.compile, FILL, { headers = { ["a.h"] = "\n\xff" } })
+    assert.matches("header 'a.h' has a byte that is not UTF-8: 0xFF", text, 1,
+      true)
+    failure(tp.compile, FILL, { headers = { ["a.h"] = "a\rb" } })
+  end)
+
+  it("is what a compiler's file that cannot be written becomes", function()
+    local text = failure(tp.compile, FILL, {
+      defines = { VALUE = 1 },
+      options = { "--fdevice-time-trace=/no/such/folder/x" },
+    })
+    assert.matches("cannot write '/no/such/folder/x.json'", text, 1, true)
+  end)
 end)
 
 describe("compile_file", function()

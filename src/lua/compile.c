@@ -27,6 +27,14 @@ static const char *keep(lua_State *L, int anchors) {
   return text;
 }
 
+/* The same for a string that C must read to its end; `what` names it. */
+static const char *keep_text(lua_State *L, int index, const char *option,
+                             const char *what, int anchors) {
+  if (strlen(lua_tostring(L, -1)) != lua_rawlen(L, -1))
+    tps_option_error(L, index, option, "%smust not contain NUL", what);
+  return keep(L, anchors);
+}
+
 /* An array kept in the same way. */
 static void *keep_array(lua_State *L, int anchors, size_t count, size_t size) {
   void *array = lua_newuserdatauv(L, (count + 1) * size, 0);
@@ -44,9 +52,7 @@ static const char *text_option(lua_State *L, int index, const char *name,
   if (type != LUA_TSTRING)
     tps_option_error(L, index, name, "string expected, got %s",
                      tps_type_name(L, -1));
-  if (strlen(lua_tostring(L, -1)) != lua_rawlen(L, -1))
-    tps_option_error(L, index, name, "must not contain NUL");
-  return keep(L, anchors);
+  return keep_text(L, index, name, "", anchors);
 }
 
 static const char *arch_option(lua_State *L, int index, int anchors) {
@@ -84,7 +90,9 @@ static const char *const *list_option(lua_State *L, int index,
     if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING)
       tps_option_error(L, index, name, "element %zu: string expected, got %s",
                        i + 1, tps_type_name(L, -1));
-    list[i] = keep(L, anchors);
+    char what[40];
+    snprintf(what, sizeof what, "element %zu: ", i + 1);
+    list[i] = keep_text(L, index, name, what, anchors);
   }
   lua_pop(L, 1);
   *count = n;
@@ -140,7 +148,7 @@ static const char *define_value(lua_State *L, int index, const char *name,
                        "'%s': string, number or boolean expected, got %s",
                        name, tps_type_name(L, -1));
   }
-  return keep(L, anchors);
+  return keep_text(L, index, "defines", "a value ", anchors);
 }
 
 /* Tables have no order, but equal options should make equal requests. */
@@ -160,7 +168,7 @@ static void defines_option(lua_State *L, int index, int anchors,
     lua_pushnil(L);
     while (n < count && lua_next(L, -2)) { /* defines name value */
       lua_pushvalue(L, -2);
-      list[n].name = keep(L, anchors);
+      list[n].name = keep_text(L, index, "defines", "a name ", anchors);
       list[n].value = define_value(L, index, list[n].name, anchors);
       n++;
       lua_pop(L, 1);
@@ -185,9 +193,9 @@ static void headers_option(lua_State *L, int index, int anchors,
       if (lua_type(L, -1) != LUA_TSTRING)
         tps_option_error(L, index, "headers", "'%s': string expected, got %s",
                          lua_tostring(L, -2), tps_type_name(L, -1));
-      list[n].text = keep(L, anchors); /* headers name */
-      lua_pushvalue(L, -1);
-      list[n++].name = keep(L, anchors);
+      list[n].text = keep_text(L, index, "headers", "a header ", anchors);
+      lua_pushvalue(L, -1); /* headers name name */
+      list[n++].name = keep_text(L, index, "headers", "a name ", anchors);
     }
     qsort(list, n, sizeof *list, by_name);
     r->headers = list;

@@ -4,6 +4,7 @@
  * A request as the image source of a module. It keeps a copy of the request,
  * so that the module can be compiled for another architecture when it is first
  * used on such a device, and every image it has made. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,15 +122,48 @@ static int check_defines(const tps_rtc_request *r, tps_error *err) {
     if (code == 0 && d->value != NULL && *d->value != '\0')
       code = tps_rtc_check_line("value of a define", d->value, err);
   }
-  for (size_t i = 0; i < r->header_count && code == 0; i++)
-    code = tps_rtc_check_line("name of a header", r->headers[i].name, err);
+  return code;
+}
+
+static int check_headers(const tps_rtc_request *r, tps_error *err) {
+  int code = 0;
+  for (size_t i = 0; i < r->header_count && code == 0; i++) {
+    const tps_rtc_header *header = &r->headers[i];
+    char what[256];
+    snprintf(what, sizeof what, "header '%s'", header->name);
+    code = tps_rtc_check_line("name of a header", header->name, err);
+    if (code == 0)
+      code = tps_rtc_check_text(what, header->text, strlen(header->text), err);
+  }
+  return code;
+}
+
+/* NVRTC ends the process when it can't write the file of
+ * --fdevice-time-trace=FILE, which it calls FILE.json. */
+static int check_trace(const char *option, tps_error *err) {
+  char *path;
+  const char *name = option + strspn(option, "-");
+  if (strncmp(name, "fdevice-time-trace=", 19) != 0) return 0;
+  if (asprintf(&path, "%s.json", name + 19) < 0) return no_memory(err);
+  FILE *file = fopen(path, "ab");
+  int code = file != NULL ? 0
+                          : tps_fail(err, TPS_IO, "cannot write '%s': %s",
+                                     path, strerror(errno));
+  if (file != NULL) fclose(file);
+  free(path);
+  return code;
+}
+
+static int check_options(const tps_rtc_request *r, tps_error *err) {
+  int code = check_lines("option", r->options, r->option_count, err);
+  for (size_t i = 0; i < r->option_count && code == 0; i++)
+    code = check_trace(r->options[i], err);
   return code;
 }
 
 static int check_request(const tps_rtc_request *r, tps_error *err) {
   int code = check_lines("name expression", r->names, r->name_count, err);
-  if (code == 0)
-    code = check_lines("option", r->options, r->option_count, err);
+  if (code == 0) code = check_headers(r, err);
   if (code == 0)
     code = check_lines("include directory", r->includes, r->include_count,
                        err);
@@ -138,6 +172,7 @@ static int check_request(const tps_rtc_request *r, tps_error *err) {
     code = tps_rtc_check_line("std", r->std, err);
   if (code == 0 && r->name != NULL)
     code = tps_rtc_check_line("name", r->name, err);
+  if (code == 0) code = check_options(r, err); /* last: it makes a file */
   return code;
 }
 
@@ -416,7 +451,7 @@ static int check_contents(tps_module **module, bool templates,
 int tps_rtc_compile(tps_context *context, tps_device *device,
                     const tps_rtc_request *request, tps_module **out,
                     tps_rtc_report *report, tps_error *err) {
-  source *s;
+  source *s = NULL;
   image *first;
   memset(report, 0, sizeof *report);
   int code = new_source(request, &s, err);

@@ -93,6 +93,9 @@ extern const size_t tps_rtc_shim_count;
 /* Checks and, on success, gives an owned copy without byte-order mark. */
 int tps_rtc_check_source(const char *source, size_t size, char **out,
                          tps_error *err);
+/* Nothing that NVRTC would pass over in silence: `what` is "the source". */
+int tps_rtc_check_text(const char *what, const char *text, size_t size,
+                       tps_error *err);
 /* Nothing that breaks out of its line: `what` is "name expression", "option".
  */
 int tps_rtc_check_line(const char *what, const char *text, tps_error *err);

@@ -56,23 +56,32 @@ static bool is_blank(const char *text) {
   return text[strspn(text, " \t\r\n\v\f")] == '\0';
 }
 
+static size_t mark_size(const char *text, size_t size) {
+  return size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
+int tps_rtc_check_text(const char *what, const char *text, size_t size,
+                       tps_error *err) {
+  place at;
+  size_t mark = mark_size(text, size);
+  const unsigned char *bytes = (const unsigned char *)text + mark;
+  const char *fault = find_fault(bytes, size - mark, &at);
+  if (fault == NULL) return 0;
+  if (bytes[at.byte - 1] >= 0x80)
+    return tps_fail(err, TPS_MISUSE,
+                    "%s has %s: 0x%02X at byte %zu, line %d", what, fault,
+                    bytes[at.byte - 1], at.byte + mark, at.line);
+  return tps_fail(err, TPS_MISUSE, "%s has %s at byte %zu, line %d", what,
+                  fault, at.byte + mark, at.line);
+}
+
 int tps_rtc_check_source(const char *source, size_t size, char **out,
                          tps_error *err) {
-  place at;
   if (source == NULL) source = "", size = 0;
-  size_t mark = size >= 3 && memcmp(source, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+  int code = tps_rtc_check_text("the source", source, size, err);
+  if (code != 0) return code;
+  size_t mark = mark_size(source, size);
   size -= mark;
-  const unsigned char *bytes = (const unsigned char *)source + mark;
-  const char *fault =
-      size > 0 ? find_fault(bytes, size, &at) : "nothing";
-  if (size == 0) return tps_fail(err, TPS_MISUSE, "the source is empty");
-  if (fault != NULL && bytes[at.byte - 1] >= 0x80)
-    return tps_fail(err, TPS_MISUSE,
-                    "the source has %s: 0x%02X at byte %zu, line %d", fault,
-                    bytes[at.byte - 1], at.byte + mark, at.line);
-  if (fault != NULL)
-    return tps_fail(err, TPS_MISUSE, "the source has %s at byte %zu, line %d",
-                    fault, at.byte + mark, at.line);
   *out = strndup(source + mark, size);
   if (*out == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
