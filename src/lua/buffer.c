@@ -18,20 +18,13 @@ tps_lua_buffer *tps_push_buffer(lua_State *L, int dtype, int64_t count) {
   return box;
 }
 
-tps_lua_buffer *tps_check_buffer(lua_State *L, int index) {
-  tps_lua_buffer *box =
-      (tps_lua_buffer *)tps_check(L, index, TPS_TYPE_BUFFER);
-  if (box->memory == NULL) tps_misuse(L, "attempt to use a closed buffer");
-  tps_open(L);
-  return box;
-}
-
 static tps_lua_buffer *self(lua_State *L) { return tps_check_buffer(L, 1); }
 
 static int buffer_gc(lua_State *L) {
   tps_lua_buffer *box = (tps_lua_buffer *)tps_check(L, 1, TPS_TYPE_BUFFER);
   tps_memory *memory = box->memory;
   box->memory = NULL;
+  tps_break_seal(box);
   if (memory != NULL) tps_memory_unref(memory);
   return 0;
 }

@@ -27,6 +27,27 @@ bool tps_caller(lua_State *L, lua_Debug *ar, const char *what) {
   return false;
 }
 
+/* True when the name (in LUA_IDSIZE bytes) is the last one. */
+static inline bool same_script(const tps_lua *lua, const char *name) {
+  size_t size = lua->site_size, i = 0;
+  uint64_t a, b;
+  for (; i + sizeof a <= size; i += sizeof a) {
+    memcpy(&a, name + i, sizeof a);
+    memcpy(&b, lua->site_text + i, sizeof b);
+    if (a != b) return false;
+  }
+  for (; i < size; i++)
+    if (name[i] != lua->site_text[i]) return false;
+  return size > 0;
+}
+
+static TPS_COLD void new_script(tps_lua *lua, const char *name) {
+  size_t size = strlen(name) + 1;
+  lua->site_name = tps_intern(name, size - 1);
+  memcpy(lua->site_text, name, size);
+  lua->site_size = size;
+}
+
 void tps_site_set(lua_State *L, tps_lua *lua) {
   tps_site *site = &lua->context->site;
   lua_Debug ar;
@@ -35,21 +56,10 @@ void tps_site_set(lua_State *L, tps_lua *lua) {
     site->line = 0;
     return;
   }
-  if (lua->site_name == NULL || strcmp(ar.short_src, lua->site_text) != 0) {
-    lua->site_name = tps_intern(ar.short_src, strlen(ar.short_src));
-    strcpy(lua->site_text, ar.short_src);
-  }
+  if (TPS_UNLIKELY(!same_script(lua, ar.short_src)))
+    new_script(lua, ar.short_src);
   site->source = lua->site_name;
   site->line = ar.currentline;
-}
-
-void tps_site_set_observed(lua_State *L, tps_lua *lua) {
-  if (tps_observing()) {
-    tps_site_set(L, lua);
-  } else {
-    lua->context->site.source = "";
-    lua->context->site.line = 0;
-  }
 }
 
 const char *tps_push_position(lua_State *L) {

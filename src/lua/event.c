@@ -16,13 +16,6 @@ tps_event *tps_push_event(lua_State *L, unsigned flags) {
   return box->event;
 }
 
-tps_event *tps_check_event(lua_State *L, int index) {
-  tps_lua_event *box = (tps_lua_event *)tps_check(L, index, TPS_TYPE_EVENT);
-  if (box->event == NULL) tps_misuse(L, "attempt to use a closed event");
-  tps_open(L);
-  return box->event;
-}
-
 void tps_check_recorded(lua_State *L, const tps_event *event) {
   if (tps_lua_of(L)->strict && event->device == NULL)
     tps_misuse(L, "the event was never recorded (strict mode)");
@@ -59,6 +52,12 @@ static int event_close(lua_State *L) {
   tps_event *event = box->event;
   box->event = NULL;
   tps_event_free(event);
+  return 0;
+}
+
+static int event_gc(lua_State *L) {
+  event_close(L);
+  tps_break_seal(lua_touserdata(L, 1));
   return 0;
 }
 
@@ -157,7 +156,7 @@ static int event_strict(lua_State *L) {
 }
 
 static const luaL_Reg event_meta[] = {{"__tostring", event_tostring},
-                                      {"__gc", event_close},
+                                      {"__gc", event_gc},
                                       {"__close", event_close},
                                       {NULL, NULL}};
 static const luaL_Reg event_methods[] = {

@@ -37,6 +37,12 @@ static int kernel_close(lua_State *L) {
   return 0;
 }
 
+static int kernel_gc(lua_State *L) {
+  kernel_close(L);
+  tps_break_seal(lua_touserdata(L, 1));
+  return 0;
+}
+
 int tps_push_kernel(lua_State *L, tps_module *module, const char *name,
                     tps_error *err) {
   tps_lua_kernel *box = (tps_lua_kernel *)tps_new(
@@ -167,7 +173,7 @@ static int kernel_tostring(lua_State *L) {
 }
 
 static const luaL_Reg kernel_meta[] = {{"__tostring", kernel_tostring},
-                                       {"__gc", kernel_close},
+                                       {"__gc", kernel_gc},
                                        {"__close", kernel_close},
                                        {NULL, NULL}};
 static const luaL_Reg kernel_methods[] = {

@@ -9,6 +9,7 @@
 
 /* A bound launch: what kernel:bind returns. */
 typedef struct bound {
+  tps_head head;
   tps_lua_kernel *kernel; /* kept by user value 1 */
   tps_lua_stream *stream; /* kept by user value 2; NULL: the current one */
   tps_shape shape;
@@ -207,7 +208,13 @@ int tps_kernel_forall(lua_State *L) {
   return 0;
 }
 
+static int launch_gc(lua_State *L) {
+  tps_break_seal(tps_check(L, 1, TPS_TYPE_LAUNCH));
+  return 0;
+}
+
 static const luaL_Reg launch_meta[] = {{"__call", launch_call},
+                                       {"__gc", launch_gc},
                                        {"__tostring", launch_tostring},
                                        {NULL, NULL}};
 static const luaL_Reg launch_methods[] = {{NULL, NULL}};

@@ -26,6 +26,7 @@ typedef struct slot {
 } slot;
 
 typedef struct tps_frame {
+  tps_head head;
   lua_State *owner; /* NULL: not in force */
   struct tps_frame *below;
   uint64_t seq;
@@ -34,7 +35,11 @@ typedef struct tps_frame {
   slot *more;
   int more_count;
   bool block; /* of with_stream: its end takes out what was left above it */
+  bool busy;  /* one of those kept: a block has it */
 } tps_frame;
+
+/* The first upvalue of the functions that holds a kept frame. */
+#define FIRST_KEPT 3
 
 /* User values of a frame. */
 enum { FRAME_THREAD = 1, FRAME_STREAM };
@@ -186,19 +191,37 @@ static tps_frame *push_frame(lua_State *L) {
   memset(frame, 0, sizeof *frame);
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_setmetatable(L, -2);
+  frame->head =
+      (tps_head){tps_seal(frame, TPS_TYPE_SCOPE), tps_lua_of(L)};
+  return frame;
+}
+
+/* The same for a block. The main coroutine's blocks always come to their end, so
+ * they take turns with a few frames that are kept for good. */
+static tps_frame *push_block(lua_State *L, tps_lua *lua) {
+  tps_frame *frame = NULL;
+  for (int i = 0; i < TPS_KEPT_FRAMES && L == lua->main; i++) {
+    frame = lua->kept[i];
+    if (!frame->busy) {
+      lua_pushvalue(L, lua_upvalueindex(FIRST_KEPT + i));
+      frame->busy = true;
+      return frame;
+    }
+  }
+  frame = push_frame(L);
+  frame->block = true;
   return frame;
 }
 
 /* Puts the frame at `index` in force with that device and stream (either may be
  * NULL), which the caller keeps alive. */
-static void enter(lua_State *L, int index, tps_device *device,
-                  tps_lua_stream *box) {
-  tps_lua *lua = tps_lua_of(L);
-  tps_frame *frame = (tps_frame *)lua_touserdata(L, index);
-  if (!lua_pushthread(L))
+static void enter(lua_State *L, tps_frame *frame, int index,
+                  tps_device *device, tps_lua_stream *box) {
+  tps_lua *lua = frame->head.lua;
+  if (L != lua->main) {
+    lua_pushthread(L);
     lua_setiuservalue(L, index, FRAME_THREAD);
-  else
-    lua_pop(L, 1);
+  }
   link_frame(L, lua, frame);
   frame->device = device;
   if (box != NULL) {
@@ -209,7 +232,7 @@ static void enter(lua_State *L, int index, tps_device *device,
 
 /* The end of a block: out goes what with_stream's function left above, too. */
 static void leave(lua_State *L, tps_frame *frame) {
-  tps_lua *lua = tps_lua_of(L);
+  tps_lua *lua = frame->head.lua;
   lua_State *owner = frame->owner;
   if (owner == NULL) return;
   if (frame->block)
@@ -220,7 +243,20 @@ static void leave(lua_State *L, tps_frame *frame) {
 
 static int scope_release(lua_State *L) {
   tps_frame *frame = (tps_frame *)tps_to(L, 1, TPS_TYPE_SCOPE);
-  if (frame != NULL) leave(L, frame);
+  if (frame == NULL) return 0;
+  leave(L, frame);
+  if (frame->busy) {
+    frame->first = (slot){NULL, NULL, false};
+    frame->busy = false;
+  }
+  return 0;
+}
+
+static int scope_gc(lua_State *L) {
+  tps_frame *frame = (tps_frame *)tps_to(L, 1, TPS_TYPE_SCOPE);
+  if (frame == NULL) return 0;
+  leave(L, frame);
+  tps_break_seal(frame);
   return 0;
 }
 
@@ -436,44 +472,45 @@ static int with_done(lua_State *L, int status, lua_KContext k) {
 /* what fn args... → results. The frame on the stack is closed by Lua however
  * the call ends: no pcall, so that results, yields and tracebacks stay as they
  * are. */
-static int call_with(lua_State *L, tps_device *device, tps_lua_stream *box) {
-  push_frame(L)->block = true;
+static int call_with(lua_State *L, tps_lua *lua, tps_device *device,
+                     tps_lua_stream *box) {
+  tps_frame *frame = push_block(L, lua);
   lua_insert(L, 2); /* what frame fn args... */
   lua_toclose(L, 2);
-  enter(L, 2, device, box);
+  enter(L, frame, 2, device, box);
   lua_callk(L, lua_gettop(L) - 3, LUA_MULTRET, 0, with_done);
   return with_done(L, LUA_OK, 0);
 }
 
+/* A Stream or nil. */
 static tps_lua_stream *opt_stream_box(lua_State *L, int index) {
-  if (lua_isnil(L, index)) return NULL;
-  return tps_check_stream(L, index);
+  if (!lua_isnoneornil(L, index)) return tps_check_stream(L, index);
+  tps_check_any(L, index);
+  return NULL;
 }
 
 static int scope_with_stream(lua_State *L) {
-  tps_open(L);
-  tps_check_any(L, 1);
+  tps_lua *lua = tps_open(L);
   tps_lua_stream *box = opt_stream_box(L, 1);
   check_callable(L, 2);
-  return call_with(L, box == NULL ? NULL : box->stream->device, box);
+  return call_with(L, lua, box == NULL ? NULL : box->stream->device, box);
 }
 
 static int scope_with_device(lua_State *L) {
   tps_check_any(L, 1);
   tps_device *device = tps_check_device(L, 1);
   check_callable(L, 2);
-  return call_with(L, device, NULL);
+  return call_with(L, tps_lua_of(L), device, NULL);
 }
 
 static int scope_scope(lua_State *L) {
   tps_open(L);
-  tps_check_any(L, 1);
   tps_lua_stream *box = opt_stream_box(L, 1);
   lua_settop(L, 1);
-  push_frame(L); /* Stream frame */
+  tps_frame *frame = push_frame(L); /* Stream frame */
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, 2, FRAME_STREAM);
-  enter(L, 2, box == NULL ? NULL : box->stream->device, box);
+  enter(L, frame, 2, box == NULL ? NULL : box->stream->device, box);
   return 1;
 }
 
@@ -488,14 +525,13 @@ static tps_frame *need_frame(lua_State *L, tps_lua *lua) {
   lua_pushvalue(L, -3); /* frame bases thread frame */
   lua_rawset(L, -3);
   lua_pop(L, 1);
-  enter(L, lua_gettop(L), NULL, NULL);
+  enter(L, top, lua_gettop(L), NULL, NULL);
   lua_pop(L, 1);
   return top;
 }
 
 static int scope_set_stream(lua_State *L) {
   tps_lua *lua = tps_open(L);
-  tps_check_any(L, 1);
   tps_lua_stream *box = opt_stream_box(L, 1);
   if (box == NULL) return 0;
   tps_frame *frame = need_frame(L, lua);
@@ -535,7 +571,7 @@ static int scope_current_stream(lua_State *L) {
 }
 
 static const luaL_Reg scope_meta[] = {{"__tostring", scope_tostring},
-                                      {"__gc", scope_release},
+                                      {"__gc", scope_gc},
                                       {"__close", scope_release},
                                       {NULL, NULL}};
 static const luaL_Reg scope_methods[] = {{"close", scope_close}, {NULL, NULL}};
@@ -548,12 +584,25 @@ static const luaL_Reg scope_functions[] = {
     {"current_stream", scope_current_stream},
     {NULL, NULL}};
 
-/* The functions' upvalue 2 is the metatable of frames. */
+/* library state → the same and a kept frame */
+static tps_frame *push_kept(lua_State *L, tps_lua *lua) {
+  tps_frame *frame = (tps_frame *)lua_newuserdatauv(L, sizeof *frame, 0);
+  memset(frame, 0, sizeof *frame);
+  frame->head = (tps_head){tps_seal(frame, TPS_TYPE_SCOPE), lua};
+  frame->block = true;
+  luaL_setmetatable(L, tps_type_names[TPS_TYPE_SCOPE]);
+  return frame;
+}
+
+/* The functions' upvalue 2 is the metatable of frames, after it the kept ones.
+ */
 void tps_scope_open(lua_State *L) {
+  tps_lua *lua = (tps_lua *)lua_touserdata(L, -1);
   tps_type_make(L, TPS_TYPE_SCOPE, scope_meta, scope_methods);
   lua_pushvalue(L, -2);
   lua_pushvalue(L, -2);
   luaL_getmetatable(L, tps_type_names[TPS_TYPE_SCOPE]);
-  luaL_setfuncs(L, scope_functions, 2); /* library state library */
-  lua_pop(L, 1);
+  for (int i = 0; i < TPS_KEPT_FRAMES; i++) lua->kept[i] = push_kept(L, lua);
+  luaL_setfuncs(L, scope_functions, FIRST_KEPT - 1 + TPS_KEPT_FRAMES);
+  lua_pop(L, 1); /* library state */
 }

@@ -38,6 +38,8 @@ void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
   int state = lua_gettop(L);
   luaL_newmetatable(L, tps_type_names[type]); /* metatable */
   ((tps_lua *)lua_touserdata(L, state))->meta[type] = lua_topointer(L, -1);
+  lua_pushvalue(L, -1);
+  lua_setiuservalue(L, state, TPS_UV_METATABLES + (int)type);
   lua_newtable(L); /* metatable methods */
   lua_pushvalue(L, state);
   luaL_setfuncs(L, methods, 1);
@@ -61,20 +63,33 @@ void tps_functions(lua_State *L, const luaL_Reg *functions) {
 void *tps_new(lua_State *L, tps_type type, size_t size, int user_values) {
   void *box = lua_newuserdatauv(L, size, user_values);
   memset(box, 0, size);
-  luaL_setmetatable(L, tps_type_names[type]);
+  if (type < TPS_TYPE_STREAM) {
+    luaL_setmetatable(L, tps_type_names[type]);
+    return box;
+  }
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_METATABLES + (int)type);
+  lua_setmetatable(L, -2);
+  *(tps_head *)box = (tps_head){tps_seal(box, type), tps_lua_of(L)};
   return box;
 }
 
-void *tps_check(lua_State *L, int index, tps_type type) {
-  void *box = tps_to(L, index, type);
-  if (box == NULL) tps_type_error(L, index, tps_type_names[type]);
-  return box;
+void *tps_to_any(lua_State *L, int index, tps_type type) {
+  if (lua_type(L, index) != LUA_TUSERDATA) return NULL;
+  if (!lua_getmetatable(L, index)) return NULL;
+  const void *meta = lua_topointer(L, -1);
+  lua_pop(L, 1);
+  return meta == tps_lua_of(L)->meta[type] ? lua_touserdata(L, index) : NULL;
 }
 
-tps_lua *tps_open(lua_State *L) {
-  tps_lua *lua = tps_lua_of(L);
-  if (lua->context == NULL) tps_misuse(L, "tpstream is closed");
-  return lua;
+void tps_wrong_type(lua_State *L, int index, tps_type type) {
+  tps_type_error(L, index, tps_type_names[type]);
+}
+
+void tps_state_closed(lua_State *L) { tps_misuse(L, "tpstream is closed"); }
+
+void tps_box_closed(lua_State *L, const char *what, bool box_closed) {
+  if (box_closed) tps_misuse(L, "attempt to use a closed %s", what);
+  tps_state_closed(L);
 }
 
 tps_guard *tps_guard_push(lua_State *L) {

@@ -4,7 +4,8 @@
  * What the files of lua/ share. One tps_lua belongs to a Lua state; it is a
  * userdata and upvalue 1 of every C function of the library, so that no call
  * looks anything up in the registry. Types are told by comparing the address of
- * a value's metatable with the one kept there.
+ * a value's metatable with the one kept there; boxes of the types that calls
+ * check most often carry a seal besides, which takes fewer calls of Lua's to see.
  *
  * tps_to gives a value's box or NULL, tps_check_x raises unless it is an open
  * one of that type. Boxes are born closed (all zero), get their metatable, and
@@ -18,19 +19,20 @@
 
 #include "runtime/event.h"
 #include "runtime/module.h"
+#include "runtime/observer.h"
 
 typedef enum tps_type {
   TPS_TYPE_STATE,
   TPS_TYPE_ERROR,
   TPS_TYPE_GUARD,
   TPS_TYPE_DEVICE,
-  TPS_TYPE_STREAM,
-  TPS_TYPE_SCOPE,
-  TPS_TYPE_EVENT,
   TPS_TYPE_TIMER,
-  TPS_TYPE_BUFFER,
   TPS_TYPE_HALF,
   TPS_TYPE_MODULE,
+  TPS_TYPE_STREAM, /* from here on boxes begin with a tps_head */
+  TPS_TYPE_SCOPE,
+  TPS_TYPE_EVENT,
+  TPS_TYPE_BUFFER,
   TPS_TYPE_KERNEL,
   TPS_TYPE_LAUNCH,
   TPS_TYPE_COUNT
@@ -44,10 +46,17 @@ enum {
   TPS_UV_BASES,       /* thread → base frame; ephemeron */
   TPS_UV_DIAGNOSTICS, /* the function of lua/tpstream/diagnostics.lua */
   TPS_UV_METHODS,     /* the set of all tables of functions */
-  TPS_UV_COUNT = TPS_UV_METHODS
+  TPS_UV_METATABLES,  /* that of type t is TPS_UV_METATABLES + t */
+  TPS_UV_COUNT = TPS_UV_METATABLES + TPS_TYPE_COUNT - 1
 };
 
+/* Not inlined, and what leads there is kept out of the way of what is usual:
+ * where a driver has emptied the caches in between, each line of code counts. */
+#define TPS_COLD __attribute__((cold, noinline))
+#define TPS_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
 struct tps_frame;
+#define TPS_KEPT_FRAMES 4
 
 /* A coroutine with frames, and its innermost. */
 typedef struct tps_thread {
@@ -66,32 +75,50 @@ typedef struct tps_lua {
   bool fault_told; /* a device's fault has been raised in this state */
   int (*interrupt)(void); /* the host's flag, or NULL */
   lua_Hook hook;          /* of the main coroutine when the wait began */
-  /* The last site's script, as found and as interned. */
+  /* The last site's script, as found and as interned; size with the NUL. */
   char site_text[LUA_IDSIZE];
+  size_t site_size;
   const char *site_name;
   /* scope.c: the main coroutine's innermost frame, and a hash of the others. */
   struct tps_frame *main_top;
   tps_thread *threads;
   size_t thread_count, thread_slots;
   uint64_t frame_seq;
+  struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
 } tps_lua;
 
 static inline tps_lua *tps_lua_of(lua_State *L) {
   return (tps_lua *)lua_touserdata(L, lua_upvalueindex(1));
 }
 
+extern const char *const tps_type_names[TPS_TYPE_COUNT];
+
+/* Begins a box. The seal is made of type and address, so no other memory holds
+ * it by chance; finalizers break it, lest what Lua puts there next has it. */
+typedef struct tps_head {
+  uintptr_t seal;
+  tps_lua *lua;
+} tps_head;
+
+static inline uintptr_t tps_seal(const void *box, tps_type type) {
+  return (uintptr_t)box ^ (uintptr_t)&tps_type_names[type];
+}
+static inline void tps_break_seal(void *box) { ((tps_head *)box)->seal = 0; }
+
+/* tps_to of any type, sealed or not: by the metatable. */
+TPS_COLD void *tps_to_any(lua_State *L, int index, tps_type type);
+
 /* The userdata at `index` if it is of that type, else NULL. */
 static inline void *tps_to(lua_State *L, int index, tps_type type) {
-  if (lua_type(L, index) != LUA_TUSERDATA) return NULL;
-  if (!lua_getmetatable(L, index)) return NULL;
-  const void *meta = lua_topointer(L, -1);
-  lua_pop(L, 1);
-  return meta == tps_lua_of(L)->meta[type] ? lua_touserdata(L, index) : NULL;
+  void *box = lua_touserdata(L, index);
+  if (box == NULL) return NULL;
+  if (type >= TPS_TYPE_STREAM && lua_rawlen(L, index) >= sizeof(tps_head) &&
+      ((const tps_head *)box)->seal == tps_seal(box, type))
+    return box;
+  return tps_to_any(L, index, type);
 }
 
 /* ---- state.c ------------------------------------------------------------- */
-
-extern const char *const tps_type_names[TPS_TYPE_COUNT];
 
 /* Makes the metatable of a type from meta's functions; __index is a table of
  * `methods` unless meta has one of its own. Upvalue 1 of all functions is the
@@ -102,12 +129,25 @@ void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
 /* Adds functions to the library's table, which lies below the state on the
  * stack. Every tps_…_open is called with these two on top. */
 void tps_functions(lua_State *L, const luaL_Reg *functions);
-/* A zeroed userdata of that type. */
+/* A zeroed userdata of that type, but for the head that it begins with. */
 void *tps_new(lua_State *L, tps_type type, size_t size, int user_values);
+/* Raise: the value at `index` is not of that type; the state is closed. */
+TPS_COLD void tps_wrong_type(lua_State *L, int index, tps_type type);
+TPS_COLD void tps_state_closed(lua_State *L);
+/* Raises what is said of the box of `what` that is closed, or whose state is. */
+TPS_COLD void tps_box_closed(lua_State *L, const char *what, bool box_closed);
 /* Raises unless the value at `index` is of that type. */
-void *tps_check(lua_State *L, int index, tps_type type);
+static inline void *tps_check(lua_State *L, int index, tps_type type) {
+  void *box = tps_to(L, index, type);
+  if (TPS_UNLIKELY(box == NULL)) tps_wrong_type(L, index, type);
+  return box;
+}
 /* The state; raises once it is closed (a finalizer of the script's, late). */
-tps_lua *tps_open(lua_State *L);
+static inline tps_lua *tps_open(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  if (TPS_UNLIKELY(lua->context == NULL)) tps_state_closed(L);
+  return lua;
+}
 
 /* A userdata that frees what it owns: for memory of C's that must outlive calls
  * that can raise. release(NULL) is never called. */
@@ -125,18 +165,25 @@ bool tps_push_file(lua_State *L, const char *path, tps_error *err);
 /* ---- errors.c ------------------------------------------------------------ */
 
 /* Raises what *err says: a string with position for MISUSE, else an object. */
-int tps_raise(lua_State *L, const tps_error *err);
+TPS_COLD int tps_raise(lua_State *L, const tps_error *err);
 /* Pushes what tps_raise would raise. */
 void tps_push_error(lua_State *L, const tps_error *err);
 /* The same with the string on the top of the stack as the message. */
 int tps_raise_text(lua_State *L, const tps_error *err);
 /* A string error with the position of the calling Lua function. */
-int tps_misuse(lua_State *L, const char *format, ...)
+TPS_COLD int tps_misuse(lua_State *L, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Sets context->site to the Lua function that called. */
 void tps_site_set(lua_State *L, tps_lua *lua);
 /* The same where only observers want to know. */
-void tps_site_set_observed(lua_State *L, tps_lua *lua);
+static inline void tps_site_set_observed(lua_State *L, tps_lua *lua) {
+  if (TPS_UNLIKELY(tps_observing())) {
+    tps_site_set(L, lua);
+  } else {
+    lua->context->site.source = "";
+    lua->context->site.line = 0;
+  }
+}
 /* "script.lua:12" of the calling Lua function, "" if there is none. */
 const char *tps_push_position(lua_State *L);
 /* Finds the calling Lua function that is not the library's own; false: none. */
@@ -147,8 +194,8 @@ static inline void tps_before_wait(tps_lua *lua) {
 }
 /* As luaL_argerror and its like, but these know methods that are called through
  * pcall by their names, and give the nearest line of the script. */
-int tps_argument_error(lua_State *L, int argument, const char *why);
-int tps_type_error(lua_State *L, int argument, const char *expected);
+TPS_COLD int tps_argument_error(lua_State *L, int argument, const char *why);
+TPS_COLD int tps_type_error(lua_State *L, int argument, const char *expected);
 void tps_check_type(lua_State *L, int argument, int type);
 int tps_interrupted(void *data); /* for context->interrupted */
 /* "number" or the __name of a userdata, for messages. */
@@ -175,8 +222,8 @@ bool tps_option_boolean(lua_State *L, int index, const char *name,
 lua_Integer tps_option_integer(lua_State *L, int index, const char *name,
                                lua_Integer otherwise);
 /* "bad argument #2 to 'x' (field 'count': …)" */
-int tps_option_error(lua_State *L, int index, const char *name,
-                     const char *format, ...)
+TPS_COLD int tps_option_error(lua_State *L, int index, const char *name,
+                              const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Elements first .. first + count - 1 of `size`: first at index, count after it
  * (absent: all from first on). *offset is 0-based. */
@@ -230,6 +277,7 @@ tps_device *tps_option_device(lua_State *L, int index, const char *name);
 /* ---- stream.c ------------------------------------------------------------ */
 
 typedef struct tps_lua_stream {
+  tps_head head;
   tps_stream *stream; /* NULL once closed */
   int holds;          /* frames that have it */
   int anchors;        /* entries of theirs that TPS_UV_HELD keeps alive */
@@ -237,7 +285,13 @@ typedef struct tps_lua_stream {
 } tps_lua_stream;
 
 void tps_stream_open_type(lua_State *L);
-tps_lua_stream *tps_check_stream(lua_State *L, int index);
+static inline tps_lua_stream *tps_check_stream(lua_State *L, int index) {
+  tps_lua_stream *box =
+      (tps_lua_stream *)tps_check(L, index, TPS_TYPE_STREAM);
+  if (TPS_UNLIKELY(box->stream == NULL || box->head.lua->context == NULL))
+    tps_box_closed(L, "stream", box->stream == NULL);
+  return box;
+}
 void tps_stream_box_close(tps_lua_stream *box);
 /* Pushes the box of a device's default stream's userdata. */
 tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device);
@@ -265,12 +319,18 @@ void tps_scope_purge(lua_State *L, tps_lua *lua);
 /* ---- event.c, timer.c ---------------------------------------------------- */
 
 typedef struct tps_lua_event {
+  tps_head head;
   tps_event *event; /* NULL once closed */
 } tps_lua_event;
 
 void tps_event_open_type(lua_State *L);
 void tps_timer_open_type(lua_State *L);
-tps_event *tps_check_event(lua_State *L, int index);
+static inline tps_event *tps_check_event(lua_State *L, int index) {
+  tps_lua_event *box = (tps_lua_event *)tps_check(L, index, TPS_TYPE_EVENT);
+  if (TPS_UNLIKELY(box->event == NULL || box->head.lua->context == NULL))
+    tps_box_closed(L, "event", box->event == NULL);
+  return box->event;
+}
 /* Pushes a new Event. */
 tps_event *tps_push_event(lua_State *L, unsigned flags);
 /* Raises in strict mode when the event was never recorded. */
@@ -279,6 +339,7 @@ void tps_check_recorded(lua_State *L, const tps_event *event);
 /* ---- buffer.c ------------------------------------------------------------ */
 
 typedef struct tps_lua_buffer {
+  tps_head head;
   tps_memory *memory; /* NULL once closed */
   uint64_t first;     /* byte of the memory where the view begins */
   int64_t count;      /* elements */
@@ -286,7 +347,13 @@ typedef struct tps_lua_buffer {
 } tps_lua_buffer;
 
 void tps_buffer_open_type(lua_State *L);
-tps_lua_buffer *tps_check_buffer(lua_State *L, int index);
+static inline tps_lua_buffer *tps_check_buffer(lua_State *L, int index) {
+  tps_lua_buffer *box =
+      (tps_lua_buffer *)tps_check(L, index, TPS_TYPE_BUFFER);
+  if (TPS_UNLIKELY(box->memory == NULL || box->head.lua->context == NULL))
+    tps_box_closed(L, "buffer", box->memory == NULL);
+  return box;
+}
 /* Pushes a Buffer that is still closed: the caller fills `memory` last. */
 tps_lua_buffer *tps_push_buffer(lua_State *L, int dtype, int64_t count);
 static inline uint64_t tps_buffer_bytes(const tps_lua_buffer *b) {
@@ -333,6 +400,7 @@ typedef struct tps_plan {
 } tps_plan;
 
 typedef struct tps_lua_kernel {
+  tps_head head;
   tps_kernel *kernel; /* NULL once closed */
   uint32_t count;
   tps_plan *plans; /* owned */

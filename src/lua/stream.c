@@ -59,14 +59,6 @@ void tps_stream_box_close(tps_lua_stream *box) {
   tps_stream_unref(stream);
 }
 
-tps_lua_stream *tps_check_stream(lua_State *L, int index) {
-  tps_lua_stream *box =
-      (tps_lua_stream *)tps_check(L, index, TPS_TYPE_STREAM);
-  if (box->stream == NULL) tps_misuse(L, "attempt to use a closed stream");
-  tps_open(L);
-  return box;
-}
-
 tps_stream *tps_opt_stream(lua_State *L, int index) {
   if (!lua_isnoneornil(L, index)) return tps_check_stream(L, index)->stream;
   return tps_current_stream(L, NULL);
@@ -160,7 +152,9 @@ static int stream_release(lua_State *L) {
 
 static int stream_gc(lua_State *L) {
   tps_lua_stream *box = (tps_lua_stream *)tps_to(L, 1, TPS_TYPE_STREAM);
-  if (box != NULL) tps_stream_box_close(box);
+  if (box == NULL) return 0;
+  tps_break_seal(box);
+  tps_stream_box_close(box);
   return 0;
 }
 
