@@ -3,9 +3,9 @@
  *
  * What the host calls. It tells the library, in the registry and before the
  * library is opened: "tpstream.device" (a string: the device asked for),
- * "tpstream.interrupt" (light userdata: int (*)(void), not 0 ends a wait), and
- * "tpstream.sources" (a table: the text of chunks that are in no file, by chunk
- * name). */
+ * "tpstream.interrupt" (light userdata: int (*)(void), not 0 ends a wait),
+ * "tpstream.blocking" (true: every launch waits), and "tpstream.sources" (a
+ * table: the text of chunks that are in no file, by chunk name). */
 #ifndef TPS_LUA_API_H
 #define TPS_LUA_API_H
 

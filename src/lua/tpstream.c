@@ -93,8 +93,10 @@ static void open_context(lua_State *L, tps_lua *lua) {
   if (tps_context_new(choice, &context, &err) != 0) tps_raise(L, &err);
   context->interrupted = tps_interrupted;
   context->interrupted_data = lua;
+  lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.blocking");
+  context->blocking = lua_toboolean(L, -1);
   lua->context = context;
-  lua_pop(L, 2);
+  lua_pop(L, 3);
 }
 
 /* ---- the library --------------------------------------------------------- */
