@@ -5,6 +5,7 @@
  * (TPS_NO_CUDA): there are no such devices. The other files of this folder are
  * then left out. */
 #include "device/device.h"
+#include "device/info.h"
 
 static int absent(tps_error *err) {
   return tps_fail(err, TPS_NO_DEVICE, "built without the CUDA toolkit");
@@ -19,4 +20,8 @@ int tps_cuda_device_open(int ordinal, tps_device **out, tps_error *err) {
   (void)ordinal;
   *out = NULL;
   return absent(err);
+}
+
+void tps_cuda_versions(int *driver, int *runtime) {
+  *driver = *runtime = 0;
 }

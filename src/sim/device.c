@@ -6,6 +6,8 @@
  */
 #include "sim/queue.h"
 
+#include "device/info.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -154,6 +156,18 @@ int tps_sim_device_count(void) {
   uint64_t count;
   tps_error ignored; /* opening a device says what is wrong */
   return read_devices(&count, &ignored) == 0 ? (int)count : 1;
+}
+
+int tps_sim_settings_read(tps_sim_settings *out, tps_error *err) {
+  settings s;
+  uint64_t devices;
+  int code = read_devices(&devices, err);
+  if (code == 0) code = read_settings(&s, err);
+  if (code != 0) return code;
+  *out = (tps_sim_settings){
+      .devices = devices, .threads = s.threads, .memory = s.memory,
+      .seed = s.seed, .timeout_ns = s.timeout_ns, .capability = s.capability};
+  return 0;
 }
 
 /* --- the machine ---------------------------------------------------------- */
