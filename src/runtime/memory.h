@@ -23,7 +23,8 @@
 typedef enum tps_memory_kind {
   TPS_MEMORY_DEVICE,
   TPS_MEMORY_PINNED,
-  TPS_MEMORY_BORROWED /* a module's variable: kept by `owner` */
+  TPS_MEMORY_BORROWED, /* a module's variable: kept by `owner` */
+  TPS_MEMORY_FOREIGN   /* lent by the program around Lua */
 } tps_memory_kind;
 
 typedef struct tps_memory {
@@ -60,6 +61,16 @@ int tps_memory_borrow(tps_context *context, tps_device *device,
                       uint64_t address, uint64_t bytes, void *owner,
                       void (*release)(void *owner), tps_memory **out,
                       tps_error *err);
+/* Memory of the program's own: release(owner), which may be NULL, is called once
+ * the last reference is gone and no queued work of the device can touch it any
+ * more: at once, or at a later reclaiming, perhaps of another context. It must
+ * call nothing of this library. Not called when this fails. */
+int tps_memory_adopt(tps_context *context, tps_device *device,
+                     uint64_t address, uint64_t bytes, void *owner,
+                     void (*release)(void *owner), tps_memory **out,
+                     tps_error *err);
+/* Waits until all foreign memory that was dropped has been released. */
+int tps_memory_settle(tps_context *context, tps_error *err);
 tps_memory *tps_memory_ref(tps_memory *memory);
 void tps_memory_unref(tps_memory *memory); /* never waits, never fails */
 /* The same where the script closes it: if this frees it, the free carries

@@ -6,7 +6,7 @@
  * context ends with nothing running. */
 #include <stdlib.h>
 
-#include "runtime/parts.h"
+#include "runtime/foreign.h"
 
 #define LEAST 4096u
 #define LARGEST_EXPONENT 50u
@@ -75,6 +75,10 @@ int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
 void tps_pinned_give(tps_pinned *block) {
   tps_device_state *state = tps_state(block->device);
   uint64_t rounded;
+  if (tps_block_foreign(block)) {
+    tps_foreign_give(block);
+    return;
+  }
   pthread_mutex_lock(&state->lock);
   if (block->bytes <= (uint64_t)1 << LARGEST_EXPONENT) {
     unsigned class = class_of(block->bytes, &rounded);

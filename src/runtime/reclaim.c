@@ -9,7 +9,7 @@
  * through. */
 #include <stdlib.h>
 
-#include "runtime/parts.h"
+#include "runtime/foreign.h"
 
 #define FEW 8u
 
@@ -158,6 +158,8 @@ void tps_memory_reclaim(tps_memory *memory) {
     reclaim_device(memory);
   } else if (memory->kind == TPS_MEMORY_PINNED) {
     reclaim_pinned(memory);
+  } else if (memory->kind == TPS_MEMORY_FOREIGN) {
+    tps_foreign_reclaim(memory);
   } else {
     void *owner = parts->owner;
     void (*release)(void *) = parts->release;
