@@ -103,6 +103,13 @@ int tps_cuda_stream_wait_event(tps_device *device, tps_device_stream *stream,
                                tps_device_event *event, tps_op *op,
                                tps_error *err);
 uint64_t tps_cuda_stream_handle(tps_device *device, tps_device_stream *stream);
+int tps_cuda_stream_notify(tps_device *device, tps_device_stream *stream,
+                           void (*notify)(void *data, bool failed), void *data,
+                           tps_op *op, tps_error *err);
+int tps_cuda_stream_adopt(tps_device *device, uint64_t handle,
+                          tps_device_stream **out, int *priority,
+                          bool *blocking, tps_error *err);
+void tps_cuda_stream_forget(tps_device *device, tps_device_stream *stream);
 
 int tps_cuda_event_create(tps_device *device, unsigned flags,
                           tps_device_event **out, tps_error *err);
@@ -117,6 +124,11 @@ int tps_cuda_event_synchronize(tps_device *device, tps_device_event *event,
 int tps_cuda_event_elapsed(tps_device *device, tps_device_event *a,
                            tps_device_event *b, double *ms, tps_error *err);
 uint64_t tps_cuda_event_handle(tps_device *device, tps_device_event *event);
+int tps_cuda_event_export(tps_device *device, tps_device_event *event,
+                          char handle[TPS_EVENT_IPC_BYTES], tps_error *err);
+int tps_cuda_event_import(tps_device *device,
+                          const char handle[TPS_EVENT_IPC_BYTES],
+                          tps_device_event **out, tps_error *err);
 
 int tps_cuda_memory_info(tps_device *device, uint64_t *free, uint64_t *total,
                          tps_error *err);

@@ -148,6 +148,11 @@ static const tps_device_face face = {
     .kernel_occupancy = tps_cuda_kernel_occupancy,
     .global_find = tps_cuda_global_find,
     .launch = tps_cuda_launch,
+    .stream_notify = tps_cuda_stream_notify,
+    .stream_adopt = tps_cuda_stream_adopt,
+    .stream_forget = tps_cuda_stream_forget,
+    .event_export = tps_cuda_event_export,
+    .event_import = tps_cuda_event_import,
 };
 
 /* --- properties ----------------------------------------------------------- */

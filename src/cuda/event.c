@@ -6,6 +6,8 @@
  */
 #include "cuda/cuda.h"
 
+#include <string.h>
+
 int tps_cuda_event_create(tps_device *device, unsigned flags,
                           tps_device_event **out, tps_error *err) {
   unsigned how = 0;
@@ -73,4 +75,34 @@ int tps_cuda_event_elapsed(tps_device *device, tps_device_event *a,
 uint64_t tps_cuda_event_handle(tps_device *device, tps_device_event *event) {
   (void)device;
   return (uint64_t)(uintptr_t)event;
+}
+
+/* --- between processes ---------------------------------------------------- */
+
+_Static_assert(sizeof(cudaIpcEventHandle_t) == TPS_EVENT_IPC_BYTES,
+               "size of an event's handle");
+
+int tps_cuda_event_export(tps_device *device, tps_device_event *event,
+                          char handle[TPS_EVENT_IPC_BYTES], tps_error *err) {
+  cudaIpcEventHandle_t bytes;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaIpcGetEventHandle(&bytes, (cudaEvent_t)event);
+  if (e != cudaSuccess) return tps_cuda_fail(err, e, "cudaIpcGetEventHandle");
+  memcpy(handle, &bytes, sizeof bytes);
+  return 0;
+}
+
+int tps_cuda_event_import(tps_device *device,
+                          const char handle[TPS_EVENT_IPC_BYTES],
+                          tps_device_event **out, tps_error *err) {
+  cudaIpcEventHandle_t bytes;
+  cudaEvent_t event = NULL;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  memcpy(&bytes, handle, sizeof bytes);
+  cudaError_t e = cudaIpcOpenEventHandle(&event, bytes);
+  if (e != cudaSuccess) return tps_cuda_fail(err, e, "cudaIpcOpenEventHandle");
+  *out = (tps_device_event *)event;
+  return 0;
 }

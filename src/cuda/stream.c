@@ -5,6 +5,7 @@
  */
 #include "cuda/cuda.h"
 
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -120,4 +121,72 @@ uint64_t tps_cuda_stream_handle(tps_device *device, tps_device_stream *stream) {
   (void)device;
   if ((cudaStream_t)stream == cudaStreamLegacy) return 0;
   return (uint64_t)(uintptr_t)stream;
+}
+
+/* --- host notification ---------------------------------------------------- */
+
+typedef struct notice {
+  void (*notify)(void *data, bool failed);
+  void *data;
+} notice;
+
+/* On a thread of the driver's. */
+static void CUDART_CB deliver(void *data) {
+  notice n = *(notice *)data;
+  free(data);
+  n.notify(n.data, false);
+}
+
+int tps_cuda_stream_notify(tps_device *device, tps_device_stream *stream,
+                           void (*notify)(void *data, bool failed), void *data,
+                           tps_op *op, tps_error *err) {
+  (void)op;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  notice *n = malloc(sizeof *n);
+  if (n == NULL) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  *n = (notice){notify, data};
+  cudaError_t e = cudaLaunchHostFunc((cudaStream_t)stream, deliver, n);
+  if (e == cudaSuccess) return 0;
+  free(n);
+  return tps_cuda_fail(err, e, "cudaLaunchHostFunc");
+}
+
+/* --- foreign streams ------------------------------------------------------ */
+
+/* The driver may not be able to tell whose the stream is. */
+static int check_device(const tps_device *device, cudaStream_t stream,
+                        tps_error *err) {
+  int ordinal = device->ordinal;
+  cudaError_t e = cudaStreamGetDevice(stream, &ordinal);
+  if (e != cudaSuccess) cudaGetLastError();
+  if (e != cudaSuccess || ordinal == device->ordinal) return 0;
+  return tps_fail(err, TPS_INVALID_VALUE,
+                  "the stream 0x%llx belongs to cuda:%d, not to cuda:%d",
+                  (unsigned long long)(uintptr_t)stream, ordinal,
+                  device->ordinal);
+}
+
+int tps_cuda_stream_adopt(tps_device *device, uint64_t handle,
+                          tps_device_stream **out, int *priority,
+                          bool *blocking, tps_error *err) {
+  cudaStream_t stream = (cudaStream_t)(uintptr_t)handle;
+  unsigned flags = 0;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e = cudaStreamGetFlags(stream, &flags);
+  if (e == cudaSuccess) e = cudaStreamGetPriority(stream, priority);
+  if (e != cudaSuccess)
+    return tps_cuda_fail(err, e, "the stream 0x%llx",
+                         (unsigned long long)handle);
+  if (stream != cudaStreamPerThread) code = check_device(device, stream, err);
+  if (code != 0) return code;
+  *blocking = (flags & cudaStreamNonBlocking) == 0;
+  *out = (tps_device_stream *)stream;
+  return 0;
+}
+
+void tps_cuda_stream_forget(tps_device *device, tps_device_stream *stream) {
+  (void)device;
+  (void)stream;
 }

@@ -96,6 +96,8 @@ typedef enum tps_image_kind { TPS_IMAGE_PTX, TPS_IMAGE_BINARY } tps_image_kind;
 #define TPS_EVENT_BLOCKING_SYNC 2u
 #define TPS_EVENT_INTERPROCESS 4u
 
+#define TPS_EVENT_IPC_BYTES 64 /* of a handle for another process */
+
 typedef struct tps_device tps_device;
 
 typedef struct tps_device_face {
@@ -202,6 +204,30 @@ typedef struct tps_device_face {
                      uint64_t *address, uint64_t *bytes, tps_error *err);
   int (*launch)(tps_device *, tps_device_kernel *, const tps_launch *,
                 tps_device_stream *, tps_op *op, tps_error *err);
+
+  /* --- host notification ---------------------------------------------------- */
+  /* Calls notify(data, failed) once, from a thread of the device's or from
+   * inside this call, when the work queued on the stream before is done; later
+   * work waits for it. It must neither wait nor call the device. `failed`: the
+   * device has faulted, the work was dropped. A GPU makes no call at all after
+   * a fault. Nothing is called when this fails. */
+  int (*stream_notify)(tps_device *, tps_device_stream *,
+                       void (*notify)(void *data, bool failed), void *data,
+                       tps_op *op, tps_error *err);
+
+  /* --- what others have made ------------------------------------------------ */
+  /* A stream by its handle, not the legacy one's; 2 is the per-thread default
+   * stream. INVALID_HANDLE or INVALID_VALUE says what is wrong with it. */
+  int (*stream_adopt)(tps_device *, uint64_t handle, tps_device_stream **out,
+                      int *priority, bool *blocking, tps_error *err);
+  /* The end of an adopted stream's use; it stays its owner's. */
+  void (*stream_forget)(tps_device *, tps_device_stream *);
+  /* Of an event made with TPS_EVENT_INTERPROCESS. NOT_SUPPORTED where there is
+   * no such thing. */
+  int (*event_export)(tps_device *, tps_device_event *,
+                      char handle[TPS_EVENT_IPC_BYTES], tps_error *err);
+  int (*event_import)(tps_device *, const char handle[TPS_EVENT_IPC_BYTES],
+                      tps_device_event **out, tps_error *err);
 } tps_device_face;
 
 struct tps_device {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/callback.h"
 #include "runtime/parts.h"
 
 /* ---- choice -------------------------------------------------------------- */
@@ -69,6 +70,7 @@ void tps_context_release(tps_context *context) {
 void tps_context_close(tps_context *context) {
   if (context == NULL) return;
   context->interrupted = NULL;
+  tps_callback_end(context);
   tps_context_release(context);
 }
 
@@ -170,9 +172,8 @@ static int wait_stream(tps_stream *stream, uint64_t deadline, tps_error *err) {
   struct tps_stream_parts *parts = stream->parts;
   uint64_t seq = stream->last_seq;
   if (parts->done_seq >= seq && !parts->unseen) return 0;
-  if (parts->handle == NULL && parts->closing == NULL) return 0;
-  int code = tps_wait(parts->local, parts->handle,
-                      parts->handle == NULL ? parts->closing : NULL,
+  if (tps_stream_blank(stream)) return 0;
+  int code = tps_wait(parts->local, parts->handle, tps_stream_last(stream),
                       left_until(deadline), err);
   if (code == 0) tps_stream_reached(stream, seq);
   return code;

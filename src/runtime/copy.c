@@ -55,7 +55,9 @@ static int queue(const job *j, tps_error *err) {
     code = device->face->copy_peer(device, to, j->to->device, from,
                                    j->from->device, j->bytes, stream->handle,
                                    op, err);
-  if (code != 0) {
+  if (code == 0) {
+    tps_stream_queued(stream);
+  } else {
     tps_op_broke(op);
     code = tps_failed(device, stream->parts->local, code, err);
   }
@@ -160,7 +162,9 @@ int tps_memory_fill(tps_stream *stream, tps_memory *memory, uint64_t first,
   tps_op_announce(op);
   code = device->face->fill(device, memory->address + first, pattern, width,
                             count, stream->handle, op, err);
-  if (code != 0) {
+  if (code == 0) {
+    tps_stream_queued(stream);
+  } else {
     tps_op_broke(op);
     code = tps_failed(device, stream->parts->local, code, err);
   }

@@ -14,6 +14,7 @@ typedef struct whole {
   tps_local *local;   /* of the device, once recorded */
   tps_stream *stream; /* recorded last on; held */
   uint64_t seq;       /* of that record */
+  bool shared;        /* with other processes, which may record it too */
 } whole;
 
 /* ---- pool ---------------------------------------------------------------- */
@@ -85,6 +86,11 @@ void tps_event_free(tps_event *event) {
   tps_context_release(context);
 }
 
+bool tps_event_recorded(const tps_event *event) {
+  const whole *w = (const whole *)event;
+  return w->stream != NULL || w->shared;
+}
+
 static int refuse_closed(const tps_event *event, tps_error *err) {
   return event->closed
              ? tps_fail(err, TPS_MISUSE, "attempt to use a closed event")
@@ -109,10 +115,9 @@ static int other_device(const tps_event *event, const tps_stream *stream,
 }
 
 /* Makes the driver's event on the device of its first record. */
-static int make_handle(whole *w, tps_stream *stream, tps_error *err) {
+static int make_handle(whole *w, tps_local *local, tps_error *err) {
   tps_event *event = &w->event;
-  tps_device *device = stream->device;
-  tps_local *local = stream->parts->local;
+  tps_device *device = local->device;
   int code = event->flags == 0 ? tps_event_take(local, &event->handle, err)
                                : device->face->event_create(
                                      device, event->flags, &event->handle, err);
@@ -142,7 +147,7 @@ int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
   if (code != 0) return code;
   if (event->device != NULL && event->device != device)
     return other_device(event, stream, err);
-  if (event->handle == NULL) code = make_handle(w, stream, err);
+  if (event->handle == NULL) code = make_handle(w, stream->parts->local, err);
   if (code != 0) return code;
   tps_op *op = tps_op_begin(stream, TPS_OP_RECORD, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
@@ -154,6 +159,7 @@ int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
     tps_op_broke(op);
     return tps_failed(device, stream->parts->local, code, err);
   }
+  tps_stream_queued(stream);
   remember(w, stream, op->seq);
   return 0;
 }
@@ -173,7 +179,7 @@ int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
   tps_device *device = stream->device;
   int code = ready(event, err);
   if (code == 0) code = tps_stream_ready(stream, err);
-  if (code != 0 || w->stream == NULL) return code;
+  if (code != 0 || !tps_event_recorded(event)) return code;
   if (event->device->kind != device->kind)
     return other_kind(event, stream, err);
   tps_op *op = tps_op_begin(stream, TPS_OP_WAIT, err);
@@ -186,19 +192,20 @@ int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
     tps_op_broke(op);
     return tps_failed(device, stream->parts->local, code, err);
   }
-  tps_stream_note_wait(stream, w->stream, w->seq);
+  tps_stream_queued(stream);
+  if (w->stream != NULL) tps_stream_note_wait(stream, w->stream, w->seq);
   return 0;
 }
 
 static void reached(const whole *w) {
-  tps_stream_reached(w->stream, w->seq);
+  if (w->stream != NULL) tps_stream_reached(w->stream, w->seq);
   tps_waited(w->event.context, w->event.device, 0, w->event.id);
 }
 
 int tps_event_query(tps_event *event, tps_error *err) {
   const whole *w = (const whole *)event;
   int code = ready(event, err);
-  if (code != 0 || w->stream == NULL) return code;
+  if (code != 0 || !tps_event_recorded(event)) return code;
   tps_device *device = event->device;
   code = device->face->event_query(device, event->handle, err);
   if (code == 0)
@@ -212,7 +219,7 @@ int tps_event_synchronize(tps_event *event, uint64_t timeout_ns,
                           tps_error *err) {
   const whole *w = (const whole *)event;
   int code = ready(event, err);
-  if (code != 0 || w->stream == NULL) return code;
+  if (code != 0 || !tps_event_recorded(event)) return code;
   code = tps_wait(w->local, NULL, event->handle, timeout_ns, err);
   if (code == 0) {
     reached(w);
@@ -269,4 +276,52 @@ out:
 uint64_t tps_event_driver_handle(const tps_event *event) {
   if (event->handle == NULL) return 0;
   return event->device->face->event_handle(event->device, event->handle);
+}
+
+/* ---- between processes --------------------------------------------------- */
+
+int tps_event_export(tps_event *event, tps_device *device,
+                     char handle[TPS_EVENT_IPC_BYTES], tps_error *err) {
+  whole *w = (whole *)event;
+  int code = ready(event, err);
+  if (code != 0) return code;
+  if (!(event->flags & TPS_EVENT_INTERPROCESS))
+    return tps_fail(err, TPS_MISUSE,
+                    "the event was not made for other processes "
+                    "(interprocess)");
+  if (event->handle == NULL) {
+    tps_local *local = tps_local_get(event->context, device, err);
+    code = local == NULL ? TPS_NO_HOST_MEMORY : tps_device_fault(device, err);
+    if (code == 0) code = make_handle(w, local, err);
+    if (code != 0) return code;
+  }
+  device = event->device;
+  code = device->face->event_export(device, event->handle, handle, err);
+  if (code != 0) return tps_failed(device, w->local, code, err);
+  w->shared = true;
+  return 0;
+}
+
+int tps_event_import(tps_context *context, tps_device *device,
+                     const char handle[TPS_EVENT_IPC_BYTES], tps_event **out,
+                     tps_error *err) {
+  int code = tps_device_fault(device, err);
+  if (code != 0) return code;
+  tps_local *local = tps_local_get(context, device, err);
+  if (local == NULL) return TPS_NO_HOST_MEMORY;
+  tps_event *event = tps_event_new(context, TPS_EVENT_INTERPROCESS);
+  if (event == NULL)
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  code = device->face->event_import(device, handle, &event->handle, err);
+  if (code != 0) {
+    event->handle = NULL;
+    tps_event_free(event);
+    return tps_failed(device, local, code, err);
+  }
+  whole *w = (whole *)event;
+  event->device = device;
+  w->local = local;
+  w->shared = true;
+  *out = event;
+  return 0;
 }

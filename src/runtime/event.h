@@ -25,6 +25,8 @@ tps_event *tps_event_new(tps_context *context, unsigned flags);
 /* Destroys; NULL is fine; work that waits for it still does. */
 void tps_event_free(tps_event *event);
 
+/* False for one never recorded as far as this process can know. */
+bool tps_event_recorded(const tps_event *event);
 int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err);
 int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err);
 int tps_event_query(tps_event *event, tps_error *err); /* 0 or NOT_READY */
@@ -35,5 +37,14 @@ int tps_event_synchronize(tps_event *event, uint64_t timeout_ns,
  * finished; codes INVALID_HANDLE, INVALID_HANDLE, INVALID_HANDLE, NOT_READY. */
 int tps_event_elapsed(tps_event *a, tps_event *b, double *ms, tps_error *err);
 uint64_t tps_event_driver_handle(const tps_event *event); /* 0 if none yet */
+
+/* Between processes. An event with TPS_EVENT_INTERPROCESS that was never
+ * recorded is made on `device` for it. Once exported or imported, only the
+ * driver knows what has been recorded. */
+int tps_event_export(tps_event *event, tps_device *device,
+                     char handle[TPS_EVENT_IPC_BYTES], tps_error *err);
+int tps_event_import(tps_context *context, tps_device *device,
+                     const char handle[TPS_EVENT_IPC_BYTES], tps_event **out,
+                     tps_error *err);
 
 #endif

@@ -133,6 +133,7 @@ int tps_launch_run(const tps_prepared *prepared, tps_stream *stream,
   code = device->face->launch(device, prepared->handle, &prepared->launch,
                               stream->handle, op, err);
   if (code != 0) return broke(prepared, stream, op, code, err);
+  tps_stream_queued(stream);
   return stream->context->blocking
              ? tps_stream_synchronize(stream, TPS_FOREVER, err)
              : 0;

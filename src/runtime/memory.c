@@ -140,6 +140,7 @@ static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
       return out_of_memory(device, memory->bytes, err);
     return tps_failed(device, local, code, err);
   }
+  tps_stream_queued(stream);
   tps_uses_set(memory, op->seq);
   memory->parts->home = stream;
   count_allocation(&local->stats, memory->bytes);

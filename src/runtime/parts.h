@@ -104,6 +104,7 @@ struct tps_context_parts {
   tps_local *locals;
   tps_memory *spare; /* structs to use again */
   unsigned spare_count;
+  struct tps_inbox *inbox; /* callback.c's; NULL until first needed */
 };
 
 static inline void tps_context_hold(tps_context *context) {
@@ -164,12 +165,15 @@ struct tps_stream_parts {
   tps_local *local;
   tps_device_stream
       *handle; /* also of a closed one whose end has no mark yet */
-  tps_device_event *closing; /* marks the last work of a closed stream */
+  tps_device_event *closing; /* marks the last work of a closed stream, and
+                                all that was queued here on a foreign one */
   uint64_t serial;           /* unique, for the legacy stream too */
   uint64_t done_seq;         /* operations up to here are known to be done */
   int holds;                 /* by memory, events and staging */
   bool internal;
   bool unseen; /* foreign work may have been queued through its handle */
+  bool foreign; /* somebody else's, who may destroy it at any time */
+  bool stale;   /* of a foreign one: the mark could not be set */
   struct {
     uint64_t serial, seq;
   } waited[TPS_WAITED]; /* work of other streams that comes before ours */
@@ -191,6 +195,27 @@ static inline void tps_stream_hold(tps_stream *stream) {
   stream->parts->holds++;
 }
 void tps_stream_unhold(tps_stream *stream);
+
+/* After each operation queued by the script. What comes after the work of a
+ * foreign stream never asks that stream: an event is recorded at each use. */
+void tps_stream_mark_foreign(tps_stream *stream);
+static inline void tps_stream_queued(tps_stream *stream) {
+  if (stream->parts->foreign) tps_stream_mark_foreign(stream);
+}
+/* The event to wait for, for all that was queued on the stream; NULL: ask its
+ * handle, which then is there unless nothing is left to wait for. */
+static inline tps_device_event *tps_stream_last(const tps_stream *stream) {
+  const struct tps_stream_parts *parts = stream->parts;
+  if (parts->handle == NULL || (parts->foreign && !parts->stale))
+    return parts->closing;
+  return NULL;
+}
+/* True when neither could tell: there is nothing to wait for. */
+static inline bool tps_stream_blank(const tps_stream *stream) {
+  const struct tps_stream_parts *parts = stream->parts;
+  return parts->closing == NULL &&
+         (parts->handle == NULL || (parts->foreign && !parts->stale));
+}
 
 /* True when the operation is known to be done, without asking the driver. */
 static inline bool tps_stream_passed(const tps_stream *stream, uint64_t seq) {

@@ -23,7 +23,8 @@ static bool mark_passed(const tps_mark *mark) {
  */
 static bool after_all(const tps_stream *stream, const tps_device *device,
                       const tps_mark *marks, uint32_t count) {
-  if (stream->closed || stream->device != device) return false;
+  if (stream->closed || stream->device != device || stream->parts->foreign)
+    return false;
   for (uint32_t i = 0; i < count; i++)
     if (marks[i].stream != stream && !mark_passed(&marks[i]) &&
         !tps_stream_covers(stream, marks[i].stream, marks[i].seq))
@@ -228,11 +229,12 @@ void tps_pinned_retire(tps_local *local, tps_pinned *block,
   }
 }
 
-static bool event_done(tps_device *device, tps_device_event *event) {
+static bool event_done(tps_local *local, tps_device_event *event) {
+  tps_device *device = local->device;
   tps_error err;
   if (event == NULL || tps_faulted(device)) return true;
   int code = device->face->event_query(device, event, &err);
-  if (code != 0 && code != TPS_NOT_READY) tps_failed(device, NULL, code, &err);
+  if (code != 0 && code != TPS_NOT_READY) tps_failed(device, local, code, &err);
   return code == 0 || tps_faulted(device);
 }
 
@@ -253,7 +255,7 @@ void tps_reclaim_pending(tps_local *local, unsigned limit) {
   for (tps_pinned *b = local->pending; b != NULL && limit > 0; b = next) {
     next = b->next;
     limit--;
-    if (!event_done(local->device, b->event)) {
+    if (!event_done(local, b->event)) {
       previous = b;
       continue;
     }
@@ -315,7 +317,7 @@ static void unload(tps_loaded *loaded) {
 
 /* Everything has passed when the device is quiet, the modules' events too. */
 static void unload_dead(tps_local *local) {
-  if (local->dead == NULL || !event_done(local->device, local->dead->event) ||
+  if (local->dead == NULL || !event_done(local, local->dead->event) ||
       !quiet(local))
     return;
   while (local->dead != NULL) {

@@ -84,9 +84,9 @@ static int wait_fence(fence *f, uint64_t timeout_ns, tps_error *err) {
   struct tps_stream_parts *parts = f->stream->parts;
   uint64_t seq = f->event != NULL ? f->seq : f->stream->last_seq;
   tps_device_event *event = f->event;
-  if (event == NULL && parts->handle == NULL) event = parts->closing;
+  if (event == NULL) event = tps_stream_last(f->stream);
   if (!tps_stream_passed(f->stream, f->seq) &&
-      (event != NULL || parts->handle != NULL)) {
+      (event != NULL || !tps_stream_blank(f->stream))) {
     int code = tps_wait(parts->local, parts->handle, event, timeout_ns, err);
     if (code != 0) return code;
     tps_stream_reached(f->stream, seq);
@@ -122,7 +122,7 @@ static void seal(chunk *c) {
   for (uint32_t i = 0; i < c->count; i++) {
     fence *f = &c->fences[i];
     if (f->event == NULL && f->stream->parts->handle != NULL &&
-        !tps_stream_passed(f->stream, f->seq))
+        !f->stream->parts->foreign && !tps_stream_passed(f->stream, f->seq))
       tps_event_mark(f->stream, &f->event, &err);
   }
 }
@@ -197,7 +197,10 @@ static int queue_copy(tps_stream *stream, tps_memory *memory, uint64_t first,
   if (code != 0) return code;
   tps_op_announce(op);
   code = copy(stream, memory, first, bytes, staged, in, op, err);
-  if (code == 0) return 0;
+  if (code == 0) {
+    tps_stream_queued(stream);
+    return 0;
+  }
   tps_op_broke(op);
   return tps_failed(stream->device, stream->parts->local, code, err);
 }

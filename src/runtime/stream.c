@@ -117,6 +117,58 @@ tps_stream *tps_reclaim_stream(tps_local *local, tps_error *err) {
   return local->reclaim = stream;
 }
 
+/* ---- streams of others --------------------------------------------------- */
+
+tps_stream *tps_stream_find(tps_context *context, tps_device *device,
+                            uint64_t handle) {
+  tps_error err;
+  tps_local *local = tps_local_get(context, device, &err);
+  tps_stream *s = local == NULL ? NULL : local->open.first;
+  for (; s != NULL; s = s->parts->next)
+    if (!s->is_default && !s->parts->internal &&
+        device->face->stream_handle(device, s->handle) == handle)
+      return s;
+  return NULL;
+}
+
+int tps_stream_adopt(tps_context *context, tps_device *device, uint64_t handle,
+                     tps_stream **out, tps_error *err) {
+  int code = tps_device_fault(device, err);
+  if (code != 0) return code;
+  tps_local *local = tps_local_get(context, device, err);
+  tps_stream *stream = local == NULL ? NULL : new_stream(local, err);
+  if (stream == NULL) return TPS_NO_HOST_MEMORY;
+  code = device->face->stream_adopt(device, handle, &stream->handle,
+                                    &stream->priority, &stream->blocking, err);
+  if (code != 0) {
+    free(stream);
+    return tps_failed(device, local, code, err);
+  }
+  stream->parts->handle = stream->handle;
+  stream->parts->foreign = true;
+  stream->id =
+      atomic_fetch_add_explicit(&last_stream, 1, memory_order_relaxed) + 1;
+  list_append(&local->open, stream);
+  tps_context_hold(context);
+  *out = stream;
+  return 0;
+}
+
+/* Where that fails the stream has to be asked itself. */
+void tps_stream_mark_foreign(tps_stream *stream) {
+  struct tps_stream_parts *parts = stream->parts;
+  tps_device *device = stream->device;
+  tps_error err;
+  tps_op *op = tps_op_internal(stream, TPS_OP_RECORD, &err);
+  int code = op == NULL ? TPS_NO_HOST_MEMORY : 0;
+  if (code == 0 && parts->closing == NULL)
+    code = tps_event_take(parts->local, &parts->closing, &err);
+  if (code == 0)
+    code = device->face->event_record(device, parts->closing, parts->handle, op,
+                                      &err);
+  parts->stale = code != 0;
+}
+
 /* ---- closing ------------------------------------------------------------- */
 
 static bool work_left(const tps_stream *stream) {
@@ -126,7 +178,9 @@ static bool work_left(const tps_stream *stream) {
 
 static void destroy_handle(tps_stream *stream) {
   tps_device *device = stream->device;
-  if (stream->parts->handle != NULL && !stream->is_default)
+  if (stream->parts->foreign && stream->parts->handle != NULL)
+    device->face->stream_forget(device, stream->parts->handle);
+  else if (stream->parts->handle != NULL && !stream->is_default)
     device->face->stream_destroy(device, stream->parts->handle);
   stream->parts->handle = NULL;
 }
@@ -149,7 +203,7 @@ void tps_stream_close(tps_stream *stream) {
   stream->handle = NULL;
   list_remove(&local->open, stream);
   list_append(&local->closed, stream);
-  bool marked = !work_left(stream) ||
+  bool marked = !work_left(stream) || parts->foreign ||
                 tps_event_mark(stream, &parts->closing, &err) == 0 ||
                 tps_faulted(stream->device);
   if (marked) destroy_handle(stream);
@@ -228,18 +282,18 @@ int tps_stream_refuse(const tps_stream *stream, tps_error *err) {
 
 uint64_t tps_stream_driver_handle(const tps_stream *stream) {
   if (stream->is_default || stream->handle == NULL) return 0;
-  stream->parts->unseen = true;
+  if (!stream->parts->foreign) stream->parts->unseen = true;
   return stream->device->face->stream_handle(stream->device, stream->handle);
 }
 
 bool tps_stream_idle(tps_stream *stream) {
   struct tps_stream_parts *parts = stream->parts;
   if (!work_left(stream)) return true;
-  if (parts->handle == NULL && parts->closing == NULL) return true;
+  if (tps_stream_blank(stream)) return true;
   tps_error err;
   uint64_t seq = stream->last_seq;
-  int code = tps_wait(parts->local, parts->handle,
-                      parts->handle == NULL ? parts->closing : NULL, 0, &err);
+  int code =
+      tps_wait(parts->local, parts->handle, tps_stream_last(stream), 0, &err);
   if (code != 0) return tps_faulted(stream->device);
   tps_stream_reached(stream, seq);
   return true;
@@ -302,17 +356,22 @@ static int wait_event(tps_stream *stream, tps_device_event *event, tps_op *op,
   tps_device *device = stream->device;
   int code = device->face->stream_wait_event(device, stream->parts->handle,
                                              event, op, err);
-  if (code == 0) return 0;
+  if (code == 0) {
+    tps_stream_queued(stream);
+    return 0;
+  }
   tps_op_broke(op);
   return tps_failed(device, stream->parts->local, code, err);
 }
 
 /* The event that marks the present end of `earlier`; *pooled tells whether it
  * is to be given back. NULL: nothing to wait for. */
-static int end_of(tps_stream *earlier, tps_device_event **out, bool *pooled,
-                  tps_error *err) {
-  *pooled = earlier->parts->handle != NULL;
-  *out = earlier->parts->closing;
+static int end_of(tps_stream *earlier, bool force, tps_device_event **out,
+                  bool *pooled, tps_error *err) {
+  const struct tps_stream_parts *parts = earlier->parts;
+  *pooled =
+      parts->handle != NULL && (!parts->foreign || parts->stale || force);
+  *out = parts->closing;
   return *pooled ? tps_event_mark(earlier, out, err) : 0;
 }
 
@@ -324,7 +383,7 @@ int tps_stream_follow(tps_stream *later, tps_stream *earlier, uint64_t seq,
     return 0;
   tps_device_event *event;
   bool pooled;
-  int code = end_of(earlier, &event, &pooled, err);
+  int code = end_of(earlier, force, &event, &pooled, err);
   if (code != 0 || event == NULL) return code;
   tps_op *op = tps_op_internal(later, TPS_OP_WAIT, err);
   code = op != NULL ? wait_event(later, event, op, err) : TPS_NO_HOST_MEMORY;
@@ -343,7 +402,10 @@ static int record_mark(tps_stream *stream, tps_device_event *event, uint64_t id,
   op->event = id;
   tps_op_announce(op);
   int code = device->face->event_record(device, event, stream->handle, op, err);
-  if (code == 0) return 0;
+  if (code == 0) {
+    tps_stream_queued(stream);
+    return 0;
+  }
   tps_op_broke(op);
   return tps_failed(device, stream->parts->local, code, err);
 }

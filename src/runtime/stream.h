@@ -27,6 +27,7 @@ typedef struct tps_stream {
   int refs;
   uint64_t last_seq; /* of the last operation queued here */
   struct tps_stream_parts *parts; /* ring of records, closing event … */
+  void *tag; /* for whoever made it */
 } tps_stream;
 
 /* The context's object for the device's legacy stream; not a new reference. */
@@ -35,6 +36,14 @@ int tps_stream_default(tps_context *context, tps_device *device,
 /* A new stream, one reference. */
 int tps_stream_open(tps_context *context, tps_device *device, int priority,
                     bool blocking, tps_stream **out, tps_error *err);
+/* The context's open stream with that driver handle (not the legacy one), not a
+ * new reference; NULL: none. */
+tps_stream *tps_stream_find(tps_context *context, tps_device *device,
+                            uint64_t handle);
+/* A stream that somebody else has made and goes on owning, one reference;
+ * closing only forgets it. */
+int tps_stream_adopt(tps_context *context, tps_device *device, uint64_t handle,
+                     tps_stream **out, tps_error *err);
 /* Idempotent; never waits, never fails; does nothing to the legacy stream. */
 void tps_stream_close(tps_stream *stream);
 tps_stream *tps_stream_ref(tps_stream *stream);

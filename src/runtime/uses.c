@@ -95,11 +95,10 @@ int tps_uses_wait(tps_memory *memory, tps_error *err) {
     tps_stream *stream = parts->marks[i].stream;
     struct tps_stream_parts *s = stream->parts;
     if (tps_stream_passed(stream, parts->marks[i].seq)) continue;
-    if (s->handle == NULL && s->closing == NULL) continue;
+    if (tps_stream_blank(stream)) continue;
     uint64_t seq = stream->last_seq;
-    int code =
-        tps_wait(s->local, s->handle, s->handle == NULL ? s->closing : NULL,
-                 TPS_FOREVER, err);
+    int code = tps_wait(s->local, s->handle, tps_stream_last(stream),
+                        TPS_FOREVER, err);
     if (code != 0) return code;
     tps_stream_reached(stream, seq);
   }

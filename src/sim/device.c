@@ -322,6 +322,11 @@ static const tps_device_face face = {
     .kernel_occupancy = tps_sim_kernel_occupancy,
     .global_find = tps_sim_global_find,
     .launch = tps_sim_launch_kernel,
+    .stream_notify = tps_sim_stream_notify,
+    .stream_adopt = tps_sim_stream_adopt,
+    .stream_forget = tps_sim_stream_forget,
+    .event_export = tps_sim_event_export,
+    .event_import = tps_sim_event_import,
 };
 
 static int check_ordinal(int ordinal, tps_error *err) {

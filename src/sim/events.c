@@ -175,3 +175,26 @@ uint64_t tps_sim_event_handle(tps_device *face, tps_device_event *event) {
   (void)face;
   return to_event(event)->handle;
 }
+
+static int not_shared(tps_error *err) {
+  return tps_fail(err, TPS_NOT_SUPPORTED,
+                  "events of a simulated device can't be shared between "
+                  "processes");
+}
+
+int tps_sim_event_export(tps_device *face, tps_device_event *event,
+                         char handle[TPS_EVENT_IPC_BYTES], tps_error *err) {
+  (void)face;
+  (void)event;
+  (void)handle;
+  return not_shared(err);
+}
+
+int tps_sim_event_import(tps_device *face,
+                         const char handle[TPS_EVENT_IPC_BYTES],
+                         tps_device_event **out, tps_error *err) {
+  (void)face;
+  (void)handle;
+  (void)out;
+  return not_shared(err);
+}

@@ -67,7 +67,8 @@ typedef enum tps_sim_task_kind {
   TPS_SIM_TASK_FILL,
   TPS_SIM_TASK_FREE,
   TPS_SIM_TASK_RECORD,
-  TPS_SIM_TASK_WAIT
+  TPS_SIM_TASK_WAIT,
+  TPS_SIM_TASK_NOTIFY
 } tps_sim_task_kind;
 
 /* A block that was set aside. */
@@ -143,6 +144,10 @@ struct tps_sim_task {
     } fill;
     tps_sim_allocation *freed;
     tps_sim_record *record;
+    struct {
+      void (*call)(void *data, bool failed);
+      void *data;
+    } notice;
   } u;
 };
 
@@ -158,7 +163,8 @@ struct tps_sim_stream {
   uint64_t handle;
   int level; /* -priority */
   bool blocking;
-  bool destroyed; /* freed once it is empty */
+  bool destroyed; /* freed once it is empty and no adopter is left */
+  unsigned adopters;
   bool to_advance;
   tps_sim_stream *advance_next;
 };
@@ -341,6 +347,12 @@ int tps_sim_stream_synchronize(tps_device *, tps_device_stream *,
 int tps_sim_stream_wait_event(tps_device *, tps_device_stream *,
                               tps_device_event *, tps_op *op, tps_error *err);
 uint64_t tps_sim_stream_handle(tps_device *, tps_device_stream *);
+int tps_sim_stream_notify(tps_device *, tps_device_stream *,
+                          void (*notify)(void *data, bool failed), void *data,
+                          tps_op *op, tps_error *err);
+int tps_sim_stream_adopt(tps_device *, uint64_t handle, tps_device_stream **out,
+                         int *priority, bool *blocking, tps_error *err);
+void tps_sim_stream_forget(tps_device *, tps_device_stream *);
 int tps_sim_synchronize(tps_device *, tps_error *err);
 
 /* --- events.c ------------------------------------------------------------- */
@@ -357,6 +369,10 @@ int tps_sim_event_synchronize(tps_device *, tps_device_event *,
 int tps_sim_event_elapsed(tps_device *, tps_device_event *a,
                           tps_device_event *b, double *ms, tps_error *err);
 uint64_t tps_sim_event_handle(tps_device *, tps_device_event *);
+int tps_sim_event_export(tps_device *, tps_device_event *,
+                         char handle[TPS_EVENT_IPC_BYTES], tps_error *err);
+int tps_sim_event_import(tps_device *, const char handle[TPS_EVENT_IPC_BYTES],
+                         tps_device_event **out, tps_error *err);
 
 /* --- transfers.c ---------------------------------------------------------- */
 

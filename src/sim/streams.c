@@ -208,6 +208,8 @@ void tps_sim_task_finish(tps_sim_task *task, bool failed) {
   free_dependants(task);
   if (task->kind == TPS_SIM_TASK_RECORD) finish_record(task->u.record, failed);
   if (task->kind == TPS_SIM_TASK_FREE) do_free(task);
+  if (task->kind == TPS_SIM_TASK_NOTIFY)
+    task->u.notice.call(task->u.notice.data, failed);
   op_finished(task->op, failed);
   uint64_t number = task->number;
   release(task);
@@ -251,6 +253,7 @@ static void start(tps_sim_task *task) {
     break;
   case TPS_SIM_TASK_FREE:
   case TPS_SIM_TASK_WAIT:
+  case TPS_SIM_TASK_NOTIFY:
     tps_sim_task_finish(task, false);
     break;
   }
@@ -270,7 +273,7 @@ void tps_sim_advance(tps_sim_pool *pool) {
     stream->to_advance = false;
     tps_sim_task *head = stream->head;
     if (head == NULL) {
-      if (stream->destroyed) stream_free(stream);
+      if (stream->destroyed && stream->adopters == 0) stream_free(stream);
     } else if (!head->started &&
                (head->blockers == 0 || is_doomed(stream->device))) {
       start(head);
@@ -434,6 +437,80 @@ void tps_sim_stream_destroy(tps_device *face, tps_device_stream *handle) {
 uint64_t tps_sim_stream_handle(tps_device *face, tps_device_stream *stream) {
   (void)face;
   return to_stream(stream)->handle;
+}
+
+int tps_sim_stream_notify(tps_device *face, tps_device_stream *handle,
+                          void (*notify)(void *data, bool failed), void *data,
+                          tps_op *op, tps_error *err) {
+  tps_sim_task *task =
+      tps_sim_task_new(to_device(face), TPS_SIM_TASK_NOTIFY, op);
+  if (task == NULL)
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
+  task->u.notice.call = notify;
+  task->u.notice.data = data;
+  return tps_sim_queue(to_stream(handle), task, err);
+}
+
+/* --- streams by their handles --------------------------------------------- */
+
+#define PER_THREAD 2u /* the handle of CUDA's per-thread default stream */
+
+/* Lock held. */
+static tps_sim_stream *find_handle(const tps_sim_device *device,
+                                   uint64_t handle) {
+  tps_sim_stream *s = device->streams->next;
+  while (s != NULL && (s->handle != handle || s->destroyed)) s = s->next;
+  return s;
+}
+
+/* All threads share the one per-thread default stream of a device. */
+static tps_sim_stream *per_thread_stream(tps_sim_device *device) {
+  tps_sim_stream *s = tps_sim_stream_make(device, 0, true);
+  if (s == NULL) return NULL;
+  tps_sim_lock(device->pool);
+  s->handle = PER_THREAD;
+  tps_sim_unlock(device->pool);
+  return s;
+}
+
+static tps_sim_stream *adopt(tps_sim_device *device, uint64_t handle) {
+  tps_sim_lock(device->pool);
+  tps_sim_stream *s = find_handle(device, handle);
+  if (s != NULL) s->adopters++;
+  tps_sim_unlock(device->pool);
+  return s;
+}
+
+int tps_sim_stream_adopt(tps_device *face, uint64_t handle,
+                         tps_device_stream **out, int *priority, bool *blocking,
+                         tps_error *err) {
+  tps_sim_device *device = to_device(face);
+  int code = tps_sim_refuse(device, err);
+  if (code != 0) return code;
+  tps_sim_stream *s = adopt(device, handle);
+  if (s == NULL && handle == PER_THREAD) {
+    if (per_thread_stream(device) == NULL)
+      return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for a stream");
+    s = adopt(device, handle);
+  }
+  if (s == NULL)
+    return tps_fail(err, TPS_INVALID_HANDLE,
+                    "simulated device %d has no stream with the handle 0x%llx",
+                    face->ordinal, (unsigned long long)handle);
+  *out = (tps_device_stream *)s;
+  *priority = -s->level;
+  *blocking = s->blocking;
+  return 0;
+}
+
+void tps_sim_stream_forget(tps_device *face, tps_device_stream *handle) {
+  tps_sim_device *device = to_device(face);
+  tps_sim_stream *stream = to_stream(handle);
+  tps_sim_lock(device->pool);
+  stream->adopters--;
+  to_advance(stream);
+  tps_sim_advance(device->pool);
+  tps_sim_unlock(device->pool);
 }
 
 /* Whether waiting for `asked` (NULL: the device) means waiting for `s`. Waiting
