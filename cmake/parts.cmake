@@ -87,6 +87,11 @@ endfunction()
 function(tps_add_host)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/host/*.c)
   add_executable(tpstream ${files})
+  if(TPS_CUDA_FOUND)
+    target_compile_definitions(tpstream PRIVATE
+      TPS_TOOLKIT_VERSION="${TPS_CUDA_VERSION}"
+      TPS_TOOLKIT_PATH="${TPS_CUDA_HOME}")
+  endif()
   set(names ${CMAKE_SOURCE_DIR}/cmake/host.symbols)
   target_link_libraries(tpstream PRIVATE ${TPS_PARTS} tps_lua_headers
     $<LINK_LIBRARY:WHOLE_ARCHIVE,${TPS_LUA_LIBRARY}>)
