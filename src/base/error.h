@@ -16,6 +16,11 @@
 
 #include "base/error_codes.h"
 
+/* Not inlined, and what leads there is kept out of the way of what is usual:
+ * where a driver has emptied the caches in between, each line of code counts. */
+#define TPS_COLD __attribute__((cold, noinline))
+#define TPS_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
 typedef enum tps_code {
 #define X(symbol, number, name, sticky, message, hint) TPS_##symbol = number,
   TPS_ERROR_CODES(X)
@@ -35,7 +40,7 @@ typedef struct tps_error {
 /* Fills *err (when not NULL) with code, a printf-like message and the list's
  * hint; clears the other fields. Returns code, so that `return tps_fail(...)`
  * is the one form of failing. */
-int tps_fail(tps_error *err, int code, const char *format, ...)
+TPS_COLD int tps_fail(tps_error *err, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int tps_vfail(tps_error *err, int code, const char *format, va_list args);
 

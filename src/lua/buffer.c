@@ -34,7 +34,8 @@ static int buffer_close(lua_State *L) {
   tps_lua_buffer *box = (tps_lua_buffer *)tps_check(L, 1, TPS_TYPE_BUFFER);
   tps_memory *memory = box->memory;
   if (memory == NULL) return 0;
-  tps_site_set(L, tps_lua_of(L));
+  if (box->head.lua->context != NULL)
+    tps_site_set_told(L, box->head.lua, memory->device);
   box->memory = NULL;
   tps_memory_close(memory);
   return 0;
@@ -46,6 +47,7 @@ static int buffer_close(lua_State *L) {
 static tps_stream *option_place(lua_State *L, int index) {
   static const char *const names[] = {"stream", "device", NULL};
   char a[32], b[32];
+  if (lua_isnoneornil(L, index)) return tps_current_stream(L, NULL);
   tps_check_options(L, index, names);
   tps_device *device = tps_option_device(L, index, "device");
   tps_stream *stream = tps_option_stream(L, index, "stream");
@@ -120,12 +122,12 @@ static tps_stream *allocate(lua_State *L, tps_lua_buffer *box, int options) {
   tps_memory *memory;
   tps_error err;
   tps_stream *stream = option_place(L, options);
-  tps_site_set(L, tps_lua_of(L));
+  tps_site_set_told(L, box->head.lua, stream->device);
   int code = tps_memory_allocate(stream, bytes, &memory, &err);
   if (code == TPS_OUT_OF_MEMORY) {
     lua_gc(L, LUA_GCCOLLECT); /* may run finalizers that close a stream */
     stream = option_place(L, options);
-    tps_site_set(L, tps_lua_of(L));
+    tps_site_set_told(L, box->head.lua, stream->device);
     code = tps_memory_allocate(stream, bytes, &memory, &err);
   }
   if (code != 0) tps_raise(L, &err);
@@ -164,12 +166,13 @@ static int buffer_new(lua_State *L) {
   int dtype = tps_check_dtype(L, 1);
   int64_t count;
   lua_settop(L, 3);
-  option_place(L, 3); /* complains before the work of converting */
+  if (!lua_isnil(L, 3)) option_place(L, 3); /* complains before converting */
   const void *bytes = initial_bytes(L, 2, dtype, &count);
   tps_lua_buffer *box = tps_push_buffer(L, dtype, count);
-  tps_before_wait(lua);
   tps_stream *stream = allocate(L, box, 3);
-  if (bytes != NULL && count > 0) write_all(L, box, stream, bytes);
+  if (bytes == NULL || count == 0) return 1;
+  tps_before_wait(lua);
+  write_all(L, box, stream, bytes);
   return 1;
 }
 

@@ -89,11 +89,11 @@ static void prepare(lua_State *L, tps_lua_kernel *k, tps_device *device,
 /* Packs the arguments from `first` on and launches. */
 static void run(lua_State *L, tps_lua_kernel *k, const tps_prepared *prepared,
                 tps_stream *stream, int first) {
-  tps_lua *lua = tps_lua_of(L);
+  tps_lua *lua = k->head.lua;
   tps_error err;
   uint32_t uses = tps_pack(L, k, first, stream->device);
   tps_site_set(L, lua);
-  tps_before_wait(lua); /* context->blocking */
+  if (TPS_UNLIKELY(lua->context->blocking)) tps_before_wait(lua);
   if (tps_launch_run(prepared, stream, k->uses, uses, &err) != 0)
     tps_raise(L, &err);
 }

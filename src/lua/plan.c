@@ -106,26 +106,26 @@ int tps_plan_make(tps_lua_kernel *box, tps_error *err) {
 /* ---- failing ------------------------------------------------------------- */
 
 /* "kernel 'saxpy': argument #1 (float): …" */
-static void bad_argument(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+static TPS_COLD void bad_argument(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                          const char *why) {
   const char *type = k->kernel->desc->params[i].type;
   tps_misuse(L, "kernel '%s': argument #%u (%s): %s", k->kernel->name, i + 1,
              type == NULL ? "unknown type" : type, why);
 }
 
-static void bad_type(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+static TPS_COLD void bad_type(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                      int index, const char *expected) {
   bad_argument(L, k, i,
                lua_pushfstring(L, "%s expected, got %s", expected,
                                tps_type_name(L, index)));
 }
 
-static void bad_number(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+static TPS_COLD void bad_number(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                        int index, int dtype, tps_fit fit) {
   bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
 }
 
-static void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+static TPS_COLD void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                      int index, tps_fit fit) {
   const tps_plan *p = &k->plans[i];
   const char *number;
@@ -140,7 +140,7 @@ static void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                                (LUAI_UACINT)p->greatest));
 }
 
-static void bad_count(lua_State *L, const tps_lua_kernel *k, int given) {
+static TPS_COLD void bad_count(lua_State *L, const tps_lua_kernel *k, int given) {
   tps_misuse(L, "kernel '%s': %u argument%s expected, got %d (%s)",
              k->kernel->name, k->count, k->count == 1 ? "" : "s", given,
              k->kernel->desc->signature);
@@ -148,7 +148,7 @@ static void bad_count(lua_State *L, const tps_lua_kernel *k, int given) {
 
 /* ---- converting ---------------------------------------------------------- */
 
-static bool reachable(tps_device *device, const tps_memory *memory) {
+static TPS_COLD bool reachable(tps_device *device, const tps_memory *memory) {
   tps_device *other = memory->device;
   if (other == device) return true;
   if (other->kind != device->kind) return false;
@@ -156,7 +156,7 @@ static bool reachable(tps_device *device, const tps_memory *memory) {
          device->face->can_access_peer(device, other);
 }
 
-static void unreachable(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+static TPS_COLD void unreachable(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                         tps_device *device, const tps_memory *memory) {
   char a[32], b[32];
   bad_argument(L, k, i,
@@ -166,13 +166,13 @@ static void unreachable(lua_State *L, const tps_lua_kernel *k, uint32_t i,
 }
 
 /* Writes the buffer's address and notes its use. */
-static void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
+static inline void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
                        const tps_lua_buffer *b, tps_device *device,
                        uint32_t *uses) {
   const tps_plan *p = &k->plans[i];
   tps_memory *memory = b->memory;
   if (memory == NULL) bad_argument(L, k, i, "attempt to use a closed buffer");
-  if (memory->device != device && !reachable(device, memory))
+  if (TPS_UNLIKELY(memory->device != device) && !reachable(device, memory))
     unreachable(L, k, i, device, memory);
   uint64_t address = memory->address + b->first;
   memcpy(k->kernel->block + p->offset, &address, 8);
@@ -186,7 +186,7 @@ static bool element_fits(const tps_plan *p, const tps_lua_buffer *b) {
   return p->either_char && (b->dtype == TPS_INT8 || b->dtype == TPS_UINT8);
 }
 
-static void bad_element(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+static TPS_COLD void bad_element(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                         const tps_lua_buffer *b) {
   const tps_plan *p = &k->plans[i];
   const char *dtype = p->dtype == TPS_BOOL ? "uint8"
@@ -227,13 +227,29 @@ static void put_address(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
   }
 }
 
-static void put_integer(lua_State *L, tps_lua_kernel *k, uint32_t i,
-                        int index) {
+/* What is no integer in range. */
+static TPS_COLD void put_other_integer(lua_State *L, tps_lua_kernel *k,
+                                       uint32_t i, int index) {
   const tps_plan *p = &k->plans[i];
   lua_Integer value = 0;
   tps_fit fit = tps_integer_from(L, index, p->least, p->greatest, &value);
   if (fit != TPS_FITS) bad_number(L, k, i, index, p->dtype, fit);
   memcpy(k->kernel->block + p->offset, &value, p->size);
+}
+
+/* Of 1, 2 or 4 bytes. */
+static inline void put_integer(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                               int index) {
+  const tps_plan *p = &k->plans[i];
+  unsigned char *to = k->kernel->block + p->offset;
+  lua_Integer value = lua_tointeger(L, index);
+  if (TPS_UNLIKELY(!lua_isinteger(L, index) || value < p->least ||
+                   value > p->greatest))
+    put_other_integer(L, k, i, index);
+  else if (p->size == 4)
+    memcpy(to, &value, 4);
+  else
+    memcpy(to, &value, p->size);
 }
 
 /* Where only the width is known a boolean (1 byte) and tp.f16's (2 bytes)
@@ -260,12 +276,15 @@ static void put_bits(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
   memcpy(to, &value, p->size);
 }
 
-static void put_float32(lua_State *L, tps_lua_kernel *k, uint32_t i,
-                        int index) {
-  const tps_plan *p = &k->plans[i];
-  tps_fit fit = tps_element_from(L, index, TPS_FLOAT32,
-                                 k->kernel->block + p->offset);
-  if (fit != TPS_FITS) bad_number(L, k, i, index, TPS_FLOAT32, fit);
+static inline void put_float32(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                               int index) {
+  lua_Number x = lua_tonumber(L, index);
+  float f = (float)x;
+  if (TPS_UNLIKELY(lua_type(L, index) != LUA_TNUMBER))
+    bad_number(L, k, i, index, TPS_FLOAT32, TPS_NOT_A_NUMBER);
+  if (TPS_UNLIKELY(isinf(f) && isfinite(x)))
+    bad_number(L, k, i, index, TPS_FLOAT32, TPS_OUT_OF_RANGE);
+  memcpy(k->kernel->block + k->plans[i].offset, &f, sizeof f);
 }
 
 static void put_element(lua_State *L, tps_lua_kernel *k, uint32_t i,
@@ -325,6 +344,20 @@ static void put_raw(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
   }
 }
 
+static __attribute__((noinline)) void put_other(lua_State *L,
+                                                tps_lua_kernel *k, uint32_t i,
+                                                int index, tps_device *device,
+                                                uint32_t *uses) {
+  switch (k->plans[i].kind) {
+    case ARG_BITS: put_bits(L, k, i, index); break;
+    case ARG_ELEMENT: put_element(L, k, i, index); break;
+    case ARG_BOOL: put_bool(L, k, i, index); break;
+    case ARG_ADDRESS: put_address(L, k, i, index, device, uses); break;
+    case ARG_STRUCT: put_struct(L, k, i, index); break;
+    default: put_raw(L, k, i, index, device, uses);
+  }
+}
+
 uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
                   tps_device *device) {
   int given = lua_gettop(L) - first + 1;
@@ -334,14 +367,9 @@ uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
     int index = first + (int)i;
     switch (k->plans[i].kind) {
       case ARG_INTEGER: put_integer(L, k, i, index); break;
-      case ARG_BITS: put_bits(L, k, i, index); break;
-      case ARG_ELEMENT: put_element(L, k, i, index); break;
       case ARG_FLOAT32: put_float32(L, k, i, index); break;
-      case ARG_BOOL: put_bool(L, k, i, index); break;
       case ARG_POINTER: put_pointer(L, k, i, index, device, &uses); break;
-      case ARG_ADDRESS: put_address(L, k, i, index, device, &uses); break;
-      case ARG_STRUCT: put_struct(L, k, i, index); break;
-      default: put_raw(L, k, i, index, device, &uses);
+      default: put_other(L, k, i, index, device, &uses);
     }
   }
   return uses;

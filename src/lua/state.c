@@ -63,7 +63,7 @@ void tps_functions(lua_State *L, const luaL_Reg *functions) {
 void *tps_new(lua_State *L, tps_type type, size_t size, int user_values) {
   void *box = lua_newuserdatauv(L, size, user_values);
   memset(box, 0, size);
-  if (type < TPS_TYPE_STREAM) {
+  if (!tps_sealed(type)) {
     luaL_setmetatable(L, tps_type_names[type]);
     return box;
   }

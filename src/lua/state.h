@@ -29,7 +29,7 @@ typedef enum tps_type {
   TPS_TYPE_TIMER,
   TPS_TYPE_HALF,
   TPS_TYPE_MODULE,
-  TPS_TYPE_STREAM, /* from here on boxes begin with a tps_head */
+  TPS_TYPE_STREAM, /* from here to LAUNCH: tps_sealed */
   TPS_TYPE_SCOPE,
   TPS_TYPE_EVENT,
   TPS_TYPE_BUFFER,
@@ -49,11 +49,6 @@ enum {
   TPS_UV_METATABLES,  /* that of type t is TPS_UV_METATABLES + t */
   TPS_UV_COUNT = TPS_UV_METATABLES + TPS_TYPE_COUNT - 1
 };
-
-/* Not inlined, and what leads there is kept out of the way of what is usual:
- * where a driver has emptied the caches in between, each line of code counts. */
-#define TPS_COLD __attribute__((cold, noinline))
-#define TPS_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 struct tps_frame;
 #define TPS_KEPT_FRAMES 4
@@ -103,6 +98,10 @@ typedef struct tps_head {
 static inline uintptr_t tps_seal(const void *box, tps_type type) {
   return (uintptr_t)box ^ (uintptr_t)&tps_type_names[type];
 }
+/* Boxes of these types begin with a tps_head. */
+static inline bool tps_sealed(tps_type type) {
+  return type >= TPS_TYPE_STREAM && type <= TPS_TYPE_LAUNCH;
+}
 static inline void tps_break_seal(void *box) { ((tps_head *)box)->seal = 0; }
 
 /* tps_to of any type, sealed or not: by the metatable. */
@@ -112,7 +111,7 @@ TPS_COLD void *tps_to_any(lua_State *L, int index, tps_type type);
 static inline void *tps_to(lua_State *L, int index, tps_type type) {
   void *box = lua_touserdata(L, index);
   if (box == NULL) return NULL;
-  if (type >= TPS_TYPE_STREAM && lua_rawlen(L, index) >= sizeof(tps_head) &&
+  if (tps_sealed(type) && lua_rawlen(L, index) >= sizeof(tps_head) &&
       ((const tps_head *)box)->seal == tps_seal(box, type))
     return box;
   return tps_to_any(L, index, type);
@@ -183,6 +182,15 @@ static inline void tps_site_set_observed(lua_State *L, tps_lua *lua) {
     lua->context->site.source = "";
     lua->context->site.line = 0;
   }
+}
+/* The same where besides the simulated device wants to: a GPU tells nobody of
+ * allocations. */
+static inline void tps_site_set_told(lua_State *L, tps_lua *lua,
+                                     const tps_device *device) {
+  if (device->kind == TPS_SIM)
+    tps_site_set(L, lua);
+  else
+    tps_site_set_observed(L, lua);
 }
 /* "script.lua:12" of the calling Lua function, "" if there is none. */
 const char *tps_push_position(lua_State *L);

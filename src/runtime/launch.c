@@ -34,8 +34,8 @@ int tps_launch_prepare(tps_kernel *kernel, tps_device *device,
   return 0;
 }
 
-static int refuse(const tps_prepared *prepared, const tps_stream *stream,
-                  tps_error *err) {
+static TPS_COLD int refuse(const tps_prepared *prepared,
+                           const tps_stream *stream, tps_error *err) {
   char a[32], b[32];
   if (prepared->kernel->closed || prepared->kernel->module->closed)
     return tps_fail(err, TPS_MISUSE, "attempt to use a closed kernel");
@@ -48,8 +48,9 @@ static int refuse(const tps_prepared *prepared, const tps_stream *stream,
 }
 
 /* Memory of another device: fine where this one reaches it. */
-static int check_foreign(const tps_kernel *kernel, const tps_memory *memory,
-                         tps_device *device, tps_error *err) {
+static TPS_COLD int check_foreign(const tps_kernel *kernel,
+                                  const tps_memory *memory, tps_device *device,
+                                  tps_error *err) {
   char a[32], b[32];
   bool kin = memory->device->kind == device->kind;
   if (tps_memory_near(memory, device)) return 0;
@@ -84,7 +85,7 @@ static void set_shape(tps_op *op, const tps_prepared *prepared) {
 /* What the launch touches, in the record and in the memories. */
 static int note_uses(tps_op *op, const tps_use *uses, uint32_t count,
                      tps_error *err) {
-  if (tps_op_reserve_touches(op, count) != 0)
+  if (count > op->touch_capacity && tps_op_reserve_touches(op, count) != 0)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   for (uint32_t i = 0; i < count; i++) {
     const tps_use *use = &uses[i];
@@ -97,8 +98,8 @@ static int note_uses(tps_op *op, const tps_use *uses, uint32_t count,
 }
 
 /* A refused launch: says which one. */
-static int broke(const tps_prepared *prepared, tps_stream *stream, tps_op *op,
-                 int code, tps_error *err) {
+static TPS_COLD int broke(const tps_prepared *prepared, tps_stream *stream,
+                          tps_op *op, int code, tps_error *err) {
   if (code != 0 && !tps_code_sticky(code)) {
     char text[sizeof err->message];
     memcpy(text, err->message, sizeof text);

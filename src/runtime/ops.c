@@ -10,11 +10,9 @@
 
 static _Atomic uint64_t last_seq; /* +1 for each operation of the process */
 
-/* *slot's record if only the slot refers to it, else a new one in its place. */
-static tps_op *reuse(tps_op **slot, tps_error *err) {
+/* A new record in the slot's place. */
+static TPS_COLD tps_op *renew(tps_op **slot, tps_error *err) {
   tps_op *op = *slot;
-  if (op != NULL && atomic_load_explicit(&op->refs, memory_order_acquire) == 1)
-    return op;
   tps_op *fresh = tps_op_new();
   if (fresh == NULL || tps_op_reserve_touches(fresh, 1) != 0) {
     tps_op_unref(fresh);
@@ -25,7 +23,16 @@ static tps_op *reuse(tps_op **slot, tps_error *err) {
   return *slot = fresh;
 }
 
-static void reset(tps_op *op, const tps_stream *stream, tps_op_kind kind) {
+/* The slot's record if only the slot refers to it, else a new one. */
+static inline tps_op *reuse(tps_op **slot, tps_error *err) {
+  tps_op *op = *slot;
+  if (op != NULL && atomic_load_explicit(&op->refs, memory_order_acquire) == 1)
+    return op;
+  return renew(slot, err);
+}
+
+static inline void reset(tps_op *op, const tps_stream *stream,
+                         tps_op_kind kind) {
   op->kind = (uint8_t)kind;
   op->device_kind = (uint8_t)stream->device->kind;
   op->device = stream->device->ordinal;

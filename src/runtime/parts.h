@@ -127,7 +127,8 @@ int tps_wait(tps_local *local, tps_device_stream *stream,
 /* Every code that a device returns passes here on its way out: a sticky one is
  * kept, with the launches that may have caused it. Returns code. `local` may be
  * NULL. */
-int tps_failed(tps_device *device, tps_local *local, int code, tps_error *err);
+TPS_COLD int tps_failed(tps_device *device, tps_local *local, int code,
+                        tps_error *err);
 
 /* ---- records ------------------------------------------------------------- */
 
@@ -143,9 +144,10 @@ static inline void tps_op_broke(tps_op *op) {
   atomic_store_explicit(&op->state, TPS_OP_FAILED, memory_order_relaxed);
 }
 
-void tps_observe_queued(tps_op *op);
-void tps_observe_waited(const tps_context *context, const tps_device *device,
-                        uint64_t stream, uint64_t event);
+TPS_COLD void tps_observe_queued(tps_op *op);
+TPS_COLD void tps_observe_waited(const tps_context *context,
+                                 const tps_device *device, uint64_t stream,
+                                 uint64_t event);
 extern _Atomic(tps_observer *) tps_observers;
 static inline bool tps_observed(void) {
   return atomic_load_explicit(&tps_observers, memory_order_acquire) != NULL;
@@ -184,7 +186,7 @@ struct tps_stream_parts {
 };
 
 /* Refuses a closed stream and a faulted device. */
-int tps_stream_refuse(const tps_stream *stream, tps_error *err);
+TPS_COLD int tps_stream_refuse(const tps_stream *stream, tps_error *err);
 static inline int tps_stream_ready(const tps_stream *stream, tps_error *err) {
   if (!stream->closed && !tps_faulted(stream->device)) return 0;
   return tps_stream_refuse(stream, err);
