@@ -262,9 +262,11 @@ static void copy_elements(lua_State *L, tps_lua_buffer *to, int64_t to_first,
     tps_misuse(L, "source and destination of a copy overlap");
   tps_site_set(L, tps_lua_of(L));
   tps_before_wait(tps_lua_of(L));
+  bool waits = to->memory->device->kind != from->memory->device->kind;
   if (tps_memory_copy(stream, to->memory, at, from->memory, begin, bytes,
                       &err) != 0)
     tps_raise(L, &err);
+  if (waits) tps_safe_point(L);
 }
 
 static int write_buffer(lua_State *L, tps_lua_buffer *to, lua_Integer first) {
@@ -308,6 +310,7 @@ static void read_elements(lua_State *L, tps_lua_buffer *from, int64_t offset,
                       from->first + (uint64_t)offset * from->size, to,
                       (uint64_t)count * from->size, &err) != 0)
     tps_raise(L, &err);
+  tps_safe_point(L);
 }
 
 static int buffer_read(lua_State *L) {

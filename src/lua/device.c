@@ -134,6 +134,7 @@ static int device_synchronize(lua_State *L) {
   return 1;
 }
 
+  tps_safe_point(L);
 static void set_integer(lua_State *L, const char *name, int64_t value) {
   lua_pushinteger(L, value);
   lua_setfield(L, -2, name);

@@ -197,7 +197,10 @@ void tps_push_error(lua_State *L, const tps_error *err) {
 
 int tps_raise(lua_State *L, const tps_error *err) {
   if (err->code == TPS_INTERRUPTED) return raise_interrupt(L, tps_lua_of(L));
-  if (tps_code_sticky(err->code)) tps_lua_of(L)->fault_told = true;
+  if (tps_code_sticky(err->code)) {
+    tps_lua_of(L)->fault_told = true;
+    tps_callback_drop(L);
+  }
   tps_push_error(L, err);
   return lua_error(L);
 }

@@ -17,7 +17,7 @@ tps_event *tps_push_event(lua_State *L, unsigned flags) {
 }
 
 void tps_check_recorded(lua_State *L, const tps_event *event) {
-  if (tps_lua_of(L)->strict && event->device == NULL)
+  if (tps_lua_of(L)->strict && !tps_event_recorded(event))
     tps_misuse(L, "the event was never recorded (strict mode)");
 }
 
@@ -45,6 +45,11 @@ static int event_new(lua_State *L) {
                          "(enable_timing)");
   tps_push_event(L, flags);
   return 1;
+}
+
+static int event_call(lua_State *L) {
+  lua_remove(L, 1); /* tp.Event itself */
+  return event_new(L);
 }
 
 static int event_close(lua_State *L) {
@@ -100,6 +105,7 @@ static int event_synchronize(lua_State *L) {
   tps_before_wait(tps_lua_of(L));
   int code = tps_event_synchronize(event, timeout, &err);
   if (code != 0 && code != TPS_NOT_READY) return tps_raise(L, &err);
+  tps_safe_point(L);
   lua_pushboolean(L, code == 0);
   return 1;
 }
@@ -128,6 +134,44 @@ static int event_handle(lua_State *L) {
       L, (lua_Integer)tps_event_driver_handle(tps_check_event(L, 1)));
   return 1;
 }
+
+/* ---- between processes --------------------------------------------------- */
+
+/* Of an event never recorded: made on the current device. */
+static int event_ipc_handle(lua_State *L) {
+  tps_check_event(L, 1);
+  tps_device *device = tps_current_device(L);
+  char handle[TPS_EVENT_IPC_BYTES];
+  tps_error err;
+  if (tps_event_export(tps_check_event(L, 1), device, handle, &err) != 0)
+    return tps_raise(L, &err);
+  lua_pushlstring(L, handle, sizeof handle);
+  return 1;
+}
+
+/* tp.Event.from_ipc_handle(device, handle) */
+static int event_from_ipc_handle(lua_State *L) {
+  tps_lua *lua = tps_open(L);
+  tps_device *device = tps_check_device(L, 1);
+  size_t size;
+  tps_error err;
+  tps_check_type(L, 2, LUA_TSTRING);
+  const char *handle = lua_tolstring(L, 2, &size);
+  if (size != TPS_EVENT_IPC_BYTES) {
+    lua_pushfstring(L, "a handle has %d bytes, got %I", TPS_EVENT_IPC_BYTES,
+                    (LUAI_UACINT)size);
+    return tps_argument_error(L, 2, lua_tostring(L, -1));
+  }
+  tps_lua_event *box = (tps_lua_event *)tps_new(L, TPS_TYPE_EVENT,
+                                                sizeof(tps_lua_event), 0);
+  if (tps_event_import(lua->context, device, handle, &box->event, &err) != 0) {
+    box->event = NULL;
+    return tps_raise(L, &err);
+  }
+  return 1;
+}
+
+/* ---- telling and types --------------------------------------------------- */
 
 static int event_tostring(lua_State *L) {
   tps_lua_event *box = (tps_lua_event *)tps_check(L, 1, TPS_TYPE_EVENT);
@@ -166,13 +210,31 @@ static const luaL_Reg event_methods[] = {
     {"query", event_query},
     {"synchronize", event_synchronize},
     {"elapsed_time", event_elapsed_time},
+    {"ipc_handle", event_ipc_handle},
     {"device", event_device},
     {"handle", event_handle},
     {NULL, NULL}};
-static const luaL_Reg event_functions[] = {
-    {"Event", event_new}, {"strict", event_strict}, {NULL, NULL}};
+static const luaL_Reg event_functions[] = {{"strict", event_strict},
+                                           {NULL, NULL}};
+static const luaL_Reg event_class[] = {
+    {"from_ipc_handle", event_from_ipc_handle}, {NULL, NULL}};
+
+/* tp.Event is a table that can be called.
+ * library state → the same */
+static void open_class(lua_State *L) {
+  lua_newtable(L); /* library state Event */
+  lua_pushvalue(L, -2);
+  luaL_setfuncs(L, event_class, 1);
+  lua_createtable(L, 0, 1); /* library state Event metatable */
+  lua_pushvalue(L, -3);
+  lua_pushcclosure(L, event_call, 1);
+  lua_setfield(L, -2, "__call");
+  lua_setmetatable(L, -2);
+  lua_setfield(L, -3, "Event");
+}
 
 void tps_event_open_type(lua_State *L) {
   tps_type_make(L, TPS_TYPE_EVENT, event_meta, event_methods);
   tps_functions(L, event_functions);
+  open_class(L);
 }

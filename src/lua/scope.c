@@ -456,7 +456,7 @@ tps_lua_stream *tps_current_stream_box(lua_State *L, tps_device *device) {
 
 /* ---- functions ----------------------------------------------------------- */
 
-static void check_callable(lua_State *L, int index) {
+void tps_check_callable(lua_State *L, int index) {
   if (lua_isfunction(L, index)) return;
   if (luaL_getmetafield(L, index, "__call") == LUA_TNIL)
     tps_type_error(L, index, "function");
@@ -492,14 +492,18 @@ static tps_lua_stream *opt_stream_box(lua_State *L, int index) {
 static int scope_with_stream(lua_State *L) {
   tps_lua *lua = tps_open(L);
   tps_lua_stream *box = opt_stream_box(L, 1);
-  check_callable(L, 2);
+  tps_check_callable(L, 2);
   return call_with(L, lua, box == NULL ? NULL : box->stream->device, box);
+}
+
+void tps_push_with_stream(lua_State *L) {
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_WITH_STREAM);
 }
 
 static int scope_with_device(lua_State *L) {
   tps_check_any(L, 1);
   tps_device *device = tps_check_device(L, 1);
-  check_callable(L, 2);
+  tps_check_callable(L, 2);
   return call_with(L, tps_lua_of(L), device, NULL);
 }
 
@@ -604,5 +608,7 @@ void tps_scope_open(lua_State *L) {
   luaL_getmetatable(L, tps_type_names[TPS_TYPE_SCOPE]);
   for (int i = 0; i < TPS_KEPT_FRAMES; i++) lua->kept[i] = push_kept(L, lua);
   luaL_setfuncs(L, scope_functions, FIRST_KEPT - 1 + TPS_KEPT_FRAMES);
+  lua_getfield(L, -1, "with_stream"); /* library state library function */
+  lua_setiuservalue(L, -3, TPS_UV_WITH_STREAM);
   lua_pop(L, 1); /* library state */
 }

@@ -22,6 +22,7 @@ const char *const tps_type_names[TPS_TYPE_COUNT] = {
     [TPS_TYPE_MODULE] = "tpstream.Module",
     [TPS_TYPE_KERNEL] = "tpstream.Kernel",
     [TPS_TYPE_LAUNCH] = "tpstream.Launch",
+    [TPS_TYPE_RUNNER] = "tpstream.Runner",
 };
 
 /* table → the same, known to TPS_UV_METHODS of the state at `state` */

@@ -35,6 +35,7 @@ typedef enum tps_type {
   TPS_TYPE_BUFFER,
   TPS_TYPE_KERNEL,
   TPS_TYPE_LAUNCH,
+  TPS_TYPE_RUNNER,
   TPS_TYPE_COUNT
 } tps_type;
 
@@ -46,6 +47,8 @@ enum {
   TPS_UV_BASES,       /* thread → base frame; ephemeron */
   TPS_UV_DIAGNOSTICS, /* the function of lua/tpstream/diagnostics.lua */
   TPS_UV_METHODS,     /* the set of all tables of functions */
+  TPS_UV_CALLBACKS,   /* callback.c's, by token */
+  TPS_UV_WITH_STREAM, /* the function tp.with_stream */
   TPS_UV_METATABLES,  /* that of type t is TPS_UV_METATABLES + t */
   TPS_UV_COUNT = TPS_UV_METATABLES + TPS_TYPE_COUNT - 1
 };
@@ -80,6 +83,8 @@ typedef struct tps_lua {
   size_t thread_count, thread_slots;
   uint64_t frame_seq;
   struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
+  uint64_t callback_seq; /* the last token given */
+  bool running;          /* callbacks, at a safe point */
 } tps_lua;
 
 static inline tps_lua *tps_lua_of(lua_State *L) {
@@ -300,6 +305,8 @@ static inline tps_lua_stream *tps_check_stream(lua_State *L, int index) {
     tps_box_closed(L, "stream", box->stream == NULL);
   return box;
 }
+/* Pushes a Stream that is still closed. */
+tps_lua_stream *tps_push_stream(lua_State *L);
 void tps_stream_box_close(tps_lua_stream *box);
 /* Pushes the box of a device's default stream's userdata. */
 tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device);
@@ -323,6 +330,27 @@ static inline tps_stream *tps_current_stream(lua_State *L,
 }
 /* Takes out the frames of coroutines that have ended. */
 void tps_scope_purge(lua_State *L, tps_lua *lua);
+
+/* Pushes tp.with_stream, whatever the script has made of that name. */
+void tps_push_with_stream(lua_State *L);
+void tps_check_callable(lua_State *L, int index);
+
+/* ---- callback.c, external.c ---------------------------------------------- */
+
+void tps_callback_open(lua_State *L);
+int tps_stream_on_complete(lua_State *L); /* s:on_complete */
+int tps_stream_external(lua_State *L);    /* tp.ExternalStream */
+/* True when callbacks were queued that have not run yet. */
+bool tps_callback_waiting(lua_State *L);
+/* Runs what is due → how many; raises the first error, or the fault of a device
+ * whose callbacks are lost. */
+lua_Integer tps_callback_run(lua_State *L);
+/* The end of every call that has waited: runs what is due. */
+static inline void tps_safe_point(lua_State *L) {
+  if (tps_callback_waiting(L)) tps_callback_run(L);
+}
+/* Forgets those that a fault has lost; for whoever raises it. */
+void tps_callback_drop(lua_State *L);
 
 /* ---- event.c, timer.c ---------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 /* ---- boxes --------------------------------------------------------------- */
 
 /* Pushes a closed stream that TPS_UV_STREAMS knows. */
-static tps_lua_stream *push_stream(lua_State *L) {
+tps_lua_stream *tps_push_stream(lua_State *L) {
   tps_lua_stream *box = (tps_lua_stream *)tps_new(
       L, TPS_TYPE_STREAM, sizeof(tps_lua_stream), 0);
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_STREAMS);
@@ -31,7 +31,7 @@ tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device) {
     if (tps_stream_default(lua->context, device, &stream, &err) != 0)
       tps_raise(L, &err);
     if (owner->stream == NULL) {
-      owner->stream = push_stream(L); /* Device Stream */
+      owner->stream = tps_push_stream(L); /* Device Stream */
       lua_setiuservalue(L, -2, 1);
     }
     owner->stream->stream = tps_stream_ref(stream);
@@ -109,13 +109,14 @@ static int stream_new(lua_State *L) {
     device = tps_check_device(L, 1);
     priority = tps_opt_integer(L, 2, 0);
   }
-  tps_lua_stream *box = push_stream(L);
+  tps_lua_stream *box = tps_push_stream(L);
   tps_error err;
   if (tps_stream_open(lua->context, device, clamp(priority), blocking,
                       &box->stream, &err) != 0) {
     box->stream = NULL;
     return tps_raise(L, &err);
   }
+  box->stream->tag = box;
   return 1;
 }
 
@@ -175,6 +176,7 @@ static int stream_synchronize(lua_State *L) {
   tps_before_wait(tps_lua_of(L));
   int code = tps_stream_synchronize(stream, timeout, &err);
   if (code != 0 && code != TPS_NOT_READY) return tps_raise(L, &err);
+  tps_safe_point(L);
   lua_pushboolean(L, code == 0);
   return 1;
 }
@@ -294,6 +296,7 @@ static const luaL_Reg stream_methods[] = {
     {"record_event", stream_record_event},
     {"wait_event", stream_wait_event},
     {"wait_stream", stream_wait_stream},
+    {"on_complete", tps_stream_on_complete},
     {"device", stream_device},
     {"priority", stream_priority},
     {"handle", stream_handle},
@@ -302,6 +305,8 @@ static const luaL_Reg stream_methods[] = {
     {"is_capturing", stream_is_capturing},
     {NULL, NULL}};
 static const luaL_Reg stream_functions[] = {{"Stream", stream_new},
+                                            {"ExternalStream",
+                                             tps_stream_external},
                                             {"barrier", stream_barrier},
                                             {"default_stream", stream_default},
                                             {NULL, NULL}};

@@ -58,6 +58,7 @@ static int timer_stop(lua_State *L) {
   TPS_TRY(failed, tps_event_record(t->stop, t->stream, &err));
   TPS_TRY(failed, tps_event_synchronize(t->stop, TPS_FOREVER, &err));
   TPS_TRY(failed, tps_event_elapsed(t->start, t->stop, &ms, &err));
+  tps_safe_point(L);
   lua_pushnumber(L, ms);
   return 1;
 failed:

@@ -70,6 +70,7 @@ static tps_lua *push_state(lua_State *L) {
   set_table(L, TPS_UV_DEVICES, NULL);
   set_table(L, TPS_UV_STREAMS, "v");
   set_table(L, TPS_UV_HELD, NULL);
+  set_table(L, TPS_UV_CALLBACKS, NULL);
   set_table(L, TPS_UV_BASES, "k");
   set_table(L, TPS_UV_METHODS, NULL);
   make_bare_type(L, TPS_TYPE_GUARD, guard_gc);
@@ -128,6 +129,7 @@ static void open_types(lua_State *L) {
   tps_buffer_open_type(L);
   tps_half_open(L);
   tps_module_open_type(L);
+  tps_callback_open(L);
   tps_kernel_open_type(L);
   tps_launch_open_type(L);
 }
@@ -159,15 +161,23 @@ __attribute__((visibility("default"))) int luaopen_tpstream(lua_State *L) {
   return open_library(L);
 }
 
+/* What callbacks queue is waited for as well. */
+static int finish(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  tps_error err;
+  do {
+    tps_before_wait(lua);
+    int code = tps_context_synchronize(lua->context, TPS_FOREVER, &err);
+    if (code != 0 && lua->fault_told && tps_code_sticky(code)) return 0;
+    if (code != 0) return tps_raise(L, &err);
+  } while (tps_callback_waiting(L) && tps_callback_run(L) > 0);
+  return 0;
+}
+
 int tps_lua_finish(lua_State *L) {
   if (lua_getfield(L, LUA_REGISTRYINDEX, STATE_KEY) != LUA_TUSERDATA) return 0;
   tps_lua *lua = (tps_lua *)lua_touserdata(L, -1);
-  lua_pop(L, 1);
   if (lua->context == NULL) return 0;
-  tps_error err;
-  tps_before_wait(lua);
-  int code = tps_context_synchronize(lua->context, TPS_FOREVER, &err);
-  if (code == 0 || (lua->fault_told && tps_code_sticky(code))) return 0;
-  tps_push_error(L, &err);
-  return code;
+  lua_pushcclosure(L, finish, 1);
+  return lua_pcall(L, 0, 0, 0);
 }

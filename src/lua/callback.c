@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * stream:on_complete and the safe points, where what is due runs on Lua's own
+ * thread. TPS_UV_CALLBACKS keeps, by the token that the runtime hands back,
+ * {[0] = count, Stream, fn, arguments...}.
+ *
+ * The first callback that fails ends the safe point with its error as it is,
+ * traceback and all: nothing is called in protected mode until then. A
+ * to-be-closed value runs the others while that error passes.
+ *
+ * A callback that itself waits runs no others: each begins when the one before
+ * has ended. */
+#include "lua/state.h"
+
+#include "runtime/callback.h"
+
+/* ---- the table ----------------------------------------------------------- */
+
+/* Takes the entry out and pushes it; false: there is none. */
+static bool take_entry(lua_State *L, uint64_t token) {
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
+  bool there = lua_rawgeti(L, -1, (lua_Integer)token) == LUA_TTABLE;
+  lua_pushnil(L); /* callbacks entry nil */
+  lua_rawseti(L, -3, (lua_Integer)token);
+  lua_remove(L, -2);
+  if (!there) lua_pop(L, 1);
+  return there;
+}
+
+/* Stream fn args... → the same, and the token of a new entry with them. */
+static uint64_t put_entry(lua_State *L) {
+  int count = lua_gettop(L);
+  uint64_t token = ++tps_lua_of(L)->callback_seq;
+  lua_createtable(L, count, 1);
+  for (int i = 1; i <= count; i++) {
+    lua_pushvalue(L, i);
+    lua_rawseti(L, -2, i);
+  }
+  lua_pushinteger(L, count);
+  lua_rawseti(L, -2, 0);
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, (lua_Integer)token);
+  lua_settop(L, count);
+  return token;
+}
+
+/* entry → what is to be called, with its arguments; how many these are. A
+ * stream that is closed by now can't be current. */
+static int push_call(lua_State *L) {
+  lua_rawgeti(L, -1, 0); /* entry count */
+  int count = (int)lua_tointeger(L, -1);
+  luaL_checkstack(L, count + 4, "too many arguments");
+  tps_push_with_stream(L); /* entry count with_stream */
+  lua_replace(L, -2);
+  for (int i = 1; i <= count; i++) lua_rawgeti(L, -i - 1, i);
+  lua_remove(L, -count - 2); /* with_stream Stream fn args... */
+  const tps_lua_stream *box =
+      (tps_lua_stream *)tps_to(L, -count, TPS_TYPE_STREAM);
+  if (box == NULL || box->stream == NULL) {
+    lua_pushnil(L);
+    lua_replace(L, -count - 1);
+  }
+  return count;
+}
+
+/* ---- running ------------------------------------------------------------- */
+
+/* Calls the next one that is due; false: none is. */
+static bool run_next(lua_State *L) {
+  uint64_t token;
+  do {
+    if (!tps_callback_take(tps_open(L)->context, &token)) return false;
+  } while (!take_entry(L, token));
+  lua_call(L, push_call(L), 0);
+  return true;
+}
+
+static int run_one(lua_State *L) {
+  lua_pushboolean(L, run_next(L));
+  return 1;
+}
+
+static int warn_error(lua_State *L) {
+  luaL_tolstring(L, 1, NULL);
+  lua_warning(L, "tpstream: error in a callback: ", 1);
+  lua_warning(L, lua_tostring(L, -1), 0);
+  return 0;
+}
+
+static void push_own(lua_State *L, lua_CFunction function) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushcclosure(L, function, 1);
+}
+
+/* error → : as a warning. Without memory for that it is lost. */
+static void warn_of(lua_State *L) {
+  push_own(L, warn_error);
+  lua_insert(L, -2);
+  if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_pop(L, 1);
+}
+
+/* The end of the safe point, by an error where `running` is still set: then
+ * the others run. */
+static int runner_close(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  bool more = lua->running && lua->context != NULL;
+  while (more) {
+    push_own(L, run_one);
+    bool failed = lua_pcall(L, 0, 1, 0) != LUA_OK;
+    more = failed || lua_toboolean(L, -1);
+    if (failed)
+      warn_of(L);
+    else
+      lua_pop(L, 1);
+  }
+  lua->running = false;
+  return 0;
+}
+
+/* Runs what is due; returns how many, or fails as the first that failed. */
+static int run_due(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  lua_Integer count = 0;
+  lua_newuserdatauv(L, 0, 0);
+  luaL_setmetatable(L, tps_type_names[TPS_TYPE_RUNNER]);
+  lua->running = true;
+  lua_toclose(L, -1);
+  while (run_next(L)) count++;
+  lua->running = false;
+  lua_pushinteger(L, count);
+  return 1;
+}
+
+void tps_callback_drop(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  uint64_t token;
+  tps_error err;
+  if (lua->context == NULL) return;
+  while (tps_callback_lose(lua->context, &token, &err))
+    if (take_entry(L, token)) lua_pop(L, 1);
+}
+
+/* Drops what a fault has lost, and raises it. */
+static void raise_lost(lua_State *L, tps_lua *lua) {
+  uint64_t token;
+  tps_error err;
+  if (!tps_callback_lose(lua->context, &token, &err)) return;
+  if (take_entry(L, token)) lua_pop(L, 1);
+  tps_raise(L, &err); /* drops the others */
+}
+
+lua_Integer tps_callback_run(lua_State *L) {
+  tps_lua *lua = tps_open(L);
+  if (lua->running) return 0;
+  luaL_checkstack(L, 8, NULL);
+  push_own(L, run_due);
+  lua_call(L, 0, 1);
+  lua_Integer count = lua_tointeger(L, -1);
+  lua_pop(L, 1);
+  raise_lost(L, lua);
+  return count;
+}
+
+bool tps_callback_waiting(lua_State *L) {
+  const tps_lua *lua = tps_lua_of(L);
+  return lua->context != NULL && tps_callback_any(lua->context);
+}
+
+/* ---- functions ----------------------------------------------------------- */
+
+/* s:on_complete(fn, ...) */
+int tps_stream_on_complete(lua_State *L) {
+  tps_check_stream(L, 1);
+  tps_check_callable(L, 2);
+  uint64_t token = put_entry(L);
+  tps_stream *stream = tps_check_stream(L, 1)->stream;
+  tps_error err;
+  tps_site_set_observed(L, tps_lua_of(L));
+  if (tps_callback_queue(stream, token, &err) == 0) return 0;
+  if (take_entry(L, token)) lua_pop(L, 1);
+  return tps_raise(L, &err);
+}
+
+/* tp.poll() → how many ran */
+static int callback_poll(lua_State *L) {
+  tps_lua *lua = tps_open(L);
+  lua_Integer count = 0;
+  if (tps_callback_any(lua->context)) {
+    tps_callback_look(lua->context);
+    count = tps_callback_run(L);
+  }
+  lua_pushinteger(L, count);
+  return 1;
+}
+
+static const luaL_Reg runner_meta[] = {{"__close", runner_close},
+                                       {NULL, NULL}};
+static const luaL_Reg runner_methods[] = {{NULL, NULL}};
+static const luaL_Reg callback_functions[] = {{"poll", callback_poll},
+                                              {NULL, NULL}};
+
+void tps_callback_open(lua_State *L) {
+  tps_type_make(L, TPS_TYPE_RUNNER, runner_meta, runner_methods);
+  tps_functions(L, callback_functions);
+}
