@@ -130,11 +130,11 @@ static int device_synchronize(lua_State *L) {
   tps_before_wait(lua);
   int code = tps_device_synchronize(lua->context, device, timeout, &err);
   if (code != 0 && code != TPS_NOT_READY) return tps_raise(L, &err);
+  tps_safe_point(L);
   lua_pushboolean(L, code == 0);
   return 1;
 }
 
-  tps_safe_point(L);
 static void set_integer(lua_State *L, const char *name, int64_t value) {
   lua_pushinteger(L, value);
   lua_setfield(L, -2, name);

@@ -70,9 +70,9 @@ static tps_lua *push_state(lua_State *L) {
   set_table(L, TPS_UV_DEVICES, NULL);
   set_table(L, TPS_UV_STREAMS, "v");
   set_table(L, TPS_UV_HELD, NULL);
-  set_table(L, TPS_UV_CALLBACKS, NULL);
   set_table(L, TPS_UV_BASES, "k");
   set_table(L, TPS_UV_METHODS, NULL);
+  set_table(L, TPS_UV_CALLBACKS, NULL);
   make_bare_type(L, TPS_TYPE_GUARD, guard_gc);
   lua->meta[TPS_TYPE_GUARD] = lua_topointer(L, -1);
   lua_pop(L, 1);
@@ -129,9 +129,9 @@ static void open_types(lua_State *L) {
   tps_buffer_open_type(L);
   tps_half_open(L);
   tps_module_open_type(L);
-  tps_callback_open(L);
   tps_kernel_open_type(L);
   tps_launch_open_type(L);
+  tps_callback_open(L);
 }
 
 static int open_library(lua_State *L) {
