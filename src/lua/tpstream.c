@@ -102,7 +102,7 @@ static void open_context(lua_State *L, tps_lua *lua) {
 
 /* ---- the library --------------------------------------------------------- */
 
-/* Runs lua/tpstream/<name>.lua → what it returns. */
+/* Pushes lua/tpstream/<name>.lua as a function. */
 static void push_embedded(lua_State *L, const char *name) {
   for (size_t i = 0; i < tps_embedded_count; i++) {
     const struct tps_embedded *file = &tps_embedded[i];
@@ -112,10 +112,23 @@ static void push_embedded(lua_State *L, const char *name) {
                          "t") != LUA_OK)
       lua_error(L);
     lua_remove(L, -2);
-    lua_call(L, 0, 1);
     return;
   }
   luaL_error(L, "this build lacks lua/tpstream/%s.lua", name);
+}
+
+static int clock_now(lua_State *L) {
+  lua_pushnumber(L, (double)tps_now_ns() / 1e6);
+  return 1;
+}
+
+/* library → the same, with tp.benchmark */
+static void open_benchmark(lua_State *L) {
+  push_embedded(L, "benchmark");
+  lua_pushvalue(L, -2);
+  lua_pushcfunction(L, clock_now);
+  lua_call(L, 2, 1);
+  lua_setfield(L, -2, "benchmark");
 }
 
 /* library state → the same */
@@ -146,10 +159,13 @@ static int open_library(lua_State *L) {
   open_types(L);
   open_context(L, lua);
   push_embedded(L, "diagnostics");
+  lua_call(L, 0, 1);
   lua_setiuservalue(L, -2, TPS_UV_DIAGNOSTICS);
   lua_pop(L, 1); /* library */
   lua_pushliteral(L, TPS_VERSION);
   lua_setfield(L, -2, "_VERSION");
+  open_benchmark(L);
+  tps_interface_open(L);
   lua_pushvalue(L, -1);
   lua_setfield(L, LUA_REGISTRYINDEX, LIBRARY_KEY);
   return 1;
