@@ -209,6 +209,15 @@ static bool all_passed(const tps_mark *marks, uint32_t count) {
   return true;
 }
 
+/* An event that marks the present end of all work of the device. */
+static int mark_all(tps_local *local, bool force, tps_device_event **out,
+                    tps_error *err) {
+  int code = tps_reclaim_after_all(local, force, err);
+  return code == 0 ? tps_event_mark(local->reclaim, out, err) : code;
+}
+
+/* A block that can't be marked now (no event to be had) is `stuck`: marked
+ * later, behind all work by then. */
 void tps_pinned_retire(tps_local *local, tps_pinned *block,
                        const tps_mark *marks, uint32_t count, bool all) {
   tps_error err;
@@ -219,14 +228,12 @@ void tps_pinned_retire(tps_local *local, tps_pinned *block,
   }
   int code = stream_after(local, marks, count, 0, all, &stream, &err);
   if (code == 0) code = tps_event_mark(stream, &block->event, &err);
-  if (code == 0) {
-    append_pending(local, block);
-  } else if (tps_faulted(local->device)) {
+  if (code != 0 && tps_faulted(local->device)) {
     tps_pinned_give(block);
-  } else {
-    block->stuck = true;
-    orphan_pinned(block);
+    return;
   }
+  block->stuck = code != 0;
+  append_pending(local, block);
 }
 
 static bool event_done(tps_local *local, tps_device_event *event) {
@@ -250,18 +257,28 @@ static void unlink_pending(tps_local *local, tps_pinned *previous,
   local->stats.pending_count--;
 }
 
+static bool block_done(tps_local *local, tps_pinned *block) {
+  tps_error err;
+  if (block->stuck && !tps_faulted(local->device)) {
+    if (mark_all(local, true, &block->event, &err) != 0) return false;
+    block->stuck = false;
+  }
+  return event_done(local, block->event);
+}
+
 void tps_reclaim_pending(tps_local *local, unsigned limit) {
   tps_pinned *previous = NULL, *next;
   for (tps_pinned *b = local->pending; b != NULL && limit > 0; b = next) {
     next = b->next;
     limit--;
-    if (!event_done(local, b->event)) {
+    if (!block_done(local, b)) {
       previous = b;
       continue;
     }
     unlink_pending(local, previous, b);
-    tps_event_give(local, b->event);
+    if (b->event != NULL) tps_event_give(local, b->event);
     b->event = NULL;
+    b->stuck = false;
     tps_pinned_give(b);
   }
 }
@@ -277,19 +294,18 @@ static void orphan_module(tps_loaded *loaded) {
   pthread_mutex_unlock(&state->lock);
 }
 
+/* One that can't be marked now goes when the device is found quiet. */
 void tps_module_retire(tps_local *local, tps_loaded *loaded) {
   tps_error err;
-  if (!tps_faulted(local->device)) {
-    int code = tps_reclaim_after_all(local, false, &err);
-    if (code == 0) code = tps_event_mark(local->reclaim, &loaded->event, &err);
-    if (code == 0) {
-      loaded->next = local->dead;
-      local->dead = loaded;
-      return;
-    }
+  if (!tps_faulted(local->device))
+    mark_all(local, false, &loaded->event, &err);
+  if (tps_faulted(local->device)) {
+    loaded->stuck = true; /* to the end of the process */
+    orphan_module(loaded);
+    return;
   }
-  loaded->stuck = true; /* to the end of the process */
-  orphan_module(loaded);
+  loaded->next = local->dead;
+  local->dead = loaded;
 }
 
 static bool list_idle(const tps_stream_list *list) {
@@ -406,10 +422,16 @@ void tps_reclaim_local(tps_local *local) {
   adopt_orphans(local);
 }
 
+/* True when there is a mark of its last work for others to look at. */
+static bool marked(tps_local *local, tps_loaded *loaded) {
+  tps_error err;
+  return loaded->event != NULL ||
+         mark_all(local, false, &loaded->event, &err) == 0;
+}
+
 /* After a fault nothing is given to the driver: it stays until the process
  * ends. */
 static void hand_over(tps_local *local) {
-  bool stuck = tps_faulted(local->device);
   while (local->pending != NULL) {
     tps_pinned *b = local->pending;
     unlink_pending(local, NULL, b);
@@ -418,7 +440,9 @@ static void hand_over(tps_local *local) {
   while (local->dead != NULL) {
     tps_loaded *m = local->dead;
     local->dead = m->next;
-    m->stuck = stuck;
+    m->stuck = tps_faulted(local->device) || !marked(local, m);
+    if (m->stuck && m->event != NULL) tps_event_give(local, m->event);
+    if (m->stuck) m->event = NULL;
     orphan_module(m);
   }
   while (local->unfreed != NULL) {
