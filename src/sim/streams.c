@@ -289,6 +289,8 @@ void tps_sim_advance_all(tps_sim_device *device) {
 void tps_sim_device_fault(tps_sim_device *device, const tps_error *fault) {
   if (is_doomed(device)) return;
   device->fault = *fault;
+  if (!tps_code_sticky(fault->code)) /* as every fault is */
+    device->fault.code = TPS_LAUNCH_FAILED;
   atomic_store_explicit(&device->faulted, true, memory_order_release);
   for (tps_sim_stream *s = device->streams; s != NULL; s = s->next)
     if (s->head != NULL && s->head->ring_next != NULL)
