@@ -7,12 +7,10 @@
 #include "base/version.h"
 #include "lua/api.h"
 #include "lua/embedded.h"
+#include "lua/interface.h"
 #include "lua/state.h"
 
 #include <string.h>
-
-#define STATE_KEY "tpstream.state"
-#define LIBRARY_KEY "tpstream.library"
 
 /* ---- the state ----------------------------------------------------------- */
 
@@ -59,7 +57,7 @@ static lua_State *main_thread(lua_State *L) {
 
 /* Pushes the state, made at the first call. */
 static tps_lua *push_state(lua_State *L) {
-  if (lua_getfield(L, LUA_REGISTRYINDEX, STATE_KEY) == LUA_TUSERDATA)
+  if (lua_getfield(L, LUA_REGISTRYINDEX, TPS_STATE_KEY) == LUA_TUSERDATA)
     return (tps_lua *)lua_touserdata(L, -1);
   lua_pop(L, 1);
   make_bare_type(L, TPS_TYPE_STATE, state_gc);
@@ -77,7 +75,7 @@ static tps_lua *push_state(lua_State *L) {
   lua->meta[TPS_TYPE_GUARD] = lua_topointer(L, -1);
   lua_pop(L, 1);
   lua_pushvalue(L, -1);
-  lua_setfield(L, LUA_REGISTRYINDEX, STATE_KEY);
+  lua_setfield(L, LUA_REGISTRYINDEX, TPS_STATE_KEY);
   return lua;
 }
 
@@ -167,13 +165,14 @@ static int open_library(lua_State *L) {
   open_benchmark(L);
   tps_interface_open(L);
   lua_pushvalue(L, -1);
-  lua_setfield(L, LUA_REGISTRYINDEX, LIBRARY_KEY);
+  lua_setfield(L, LUA_REGISTRYINDEX, TPS_LIBRARY_KEY);
   return 1;
 }
 
 __attribute__((visibility("default"))) int luaopen_tpstream(lua_State *L) {
   luaL_checkversion(L);
-  if (lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY_KEY) == LUA_TTABLE) return 1;
+  if (lua_getfield(L, LUA_REGISTRYINDEX, TPS_LIBRARY_KEY) == LUA_TTABLE)
+    return 1;
   return open_library(L);
 }
 
@@ -191,7 +190,8 @@ static int finish(lua_State *L) {
 }
 
 int tps_lua_finish(lua_State *L) {
-  if (lua_getfield(L, LUA_REGISTRYINDEX, STATE_KEY) != LUA_TUSERDATA) return 0;
+  if (lua_getfield(L, LUA_REGISTRYINDEX, TPS_STATE_KEY) != LUA_TUSERDATA)
+    return 0;
   tps_lua *lua = (tps_lua *)lua_touserdata(L, -1);
   if (lua->context == NULL) return 0;
   lua_pushcclosure(L, finish, 1);
