@@ -88,11 +88,11 @@ static void open_context(lua_State *L, tps_lua *lua) {
   if (lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.interrupt") ==
       LUA_TLIGHTUSERDATA)
     lua->interrupt = (int (*)(void))lua_touserdata(L, -1);
+  lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.blocking");
   tps_context *context;
   if (tps_context_new(choice, &context, &err) != 0) tps_raise(L, &err);
   context->interrupted = tps_interrupted;
   context->interrupted_data = lua;
-  lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.blocking");
   context->blocking = lua_toboolean(L, -1);
   lua->context = context;
   lua_pop(L, 3);
