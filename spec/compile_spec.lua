@@ -328,6 +328,7 @@ describe("compile_file", function()
     assert.matches("/no/such/file.cu", text, 1, true)
     assert.matches("No such file", text)
     failure(tp.compile_file, "/")
+    assert.matches("must not contain NUL", failure(tp.compile_file, "/a\0b"))
     failure(tp.compile_file, nil)
   end)
 
@@ -441,6 +442,34 @@ describe("a module", function()
     local k <close> = m:kernel "_Z1fPf"
     k:launch({ grid = 1, block = 1 }, o)
     assert.same({ 2 }, o:read())
+  end)
+
+  it("knows the types of extern \"C\" kernels too", function()
+    local m <close> = tp.compile [=[
+      typedef unsigned char byte;
+      struct Pair { char a; double b; };
+      extern "C" {
+      __global__ void c_bytes(byte *o, unsigned short v, bool b) {
+        o[0] = b ? v : 0;
+      }
+      __global__ void c_pair(double *o, const Pair p) { o[0] = p.a + p.b; }
+      }]=]
+    local one = { grid = 1, block = 1 }
+    local bytes <close> = m:kernel "c_bytes"
+    local types = {}
+    for i, p in ipairs(bytes:params()) do types[i] = p.type end
+    assert.same({ "unsigned char*", "unsigned short", "bool" }, types)
+    local o <close> = tp.zeros("u8", 1)
+    local f <close> = tp.zeros("f32", 1)
+    bytes:launch(one, o, 200, true)
+    assert.same({ 200 }, o:read())
+    assert.matches("65536", failure(bytes.launch, bytes, one, o, 65536, true))
+    assert.matches("bool", failure(bytes.launch, bytes, one, o, 1, 1))
+    assert.matches("float32", failure(bytes.launch, bytes, one, f, 1, true))
+    local pair <close> = m:kernel "c_pair"
+    local d <close> = tp.zeros("f64", 1)
+    pair:launch(one, d, string.pack("<bxxxxxxxd", 3, 0.25))
+    assert.same({ 3.25 }, d:read())
   end)
 
   it("has globals as buffers", function()

@@ -125,6 +125,22 @@ describe("the current device", function()
     assert.has_error(function() tp.with_device(0, 5) end)
   end)
 
+  it("gives a number that is too large as it was asked for", function()
+    for _, asked in ipairs { 1 << 40, 2147483648, "sim:99999999999" } do
+      local _, err = pcall(tp.device, asked)
+      assert.matches(tostring(asked):match "%d+$", tostring(err), 1, true)
+    end
+  end)
+
+  it("takes no name with NUL", function()
+    for _, name in ipairs { "sim\0", "sim:0\0x" } do
+      local _, err = pcall(tp.device, name)
+      assert.matches("must not contain NUL", tostring(err))
+      _, err = pcall(tp.buffer, "f32", 1, { device = name })
+      assert.matches("must not contain NUL", tostring(err))
+    end
+  end)
+
   it("changes with another device's stream and comes back", function()
     local here, there = tp.current_device(), tp.device("sim")
     if here == there then

@@ -143,6 +143,13 @@ describe("require", function()
     assert.matches("1", r.stdout, 1, true)
   end)
 
+  it("names the variable that chose a device that is not there", function()
+    local r = script([[print(pcall(require, "tpstream"))]],
+                     { TPSTREAM_DEVICE = "gpu" })
+    assert.matches("TPSTREAM_DEVICE is 'gpu': no such device", r.stdout, 1,
+                   true)
+  end)
+
   it("works without an environment", function()
     local r = script([[print(require "tpstream".Stream():query())]],
                      { HOME = false, XDG_CACHE_HOME = false })

@@ -31,6 +31,8 @@ lua_Integer tps_opt_integer(lua_State *L, int index, lua_Integer otherwise) {
 const char *tps_check_string(lua_State *L, int index) {
   const char *text = lua_tostring(L, index);
   if (text == NULL) tps_type_error(L, index, "string");
+  if (strlen(text) != lua_rawlen(L, index))
+    tps_argument_error(L, index, "must not contain NUL");
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "lua/state.h"
 
 #include <stdio.h>
+#include <string.h>
 
 tps_lua_device *tps_push_device(lua_State *L, tps_device *device) {
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_DEVICES); /* devices */
@@ -26,8 +27,7 @@ static tps_device *by_ordinal(lua_State *L, lua_Integer ordinal) {
   tps_device *device;
   tps_error err;
   if (ordinal < 0) return tps_current_device(L);
-  if (ordinal > INT32_MAX) ordinal = INT32_MAX;
-  if (tps_device_get(lua->context->kind, (int)ordinal, &device, &err) != 0)
+  if (tps_device_get(lua->context->kind, ordinal, &device, &err) != 0)
     tps_raise(L, &err);
   return device;
 }
@@ -47,7 +47,7 @@ tps_device *tps_check_device(lua_State *L, int index) {
     case LUA_TNONE:
     case LUA_TNIL: return tps_current_device(L);
     case LUA_TNUMBER: return by_ordinal(L, tps_check_integer(L, index));
-    case LUA_TSTRING: return by_name(L, lua_tostring(L, index));
+    case LUA_TSTRING: return by_name(L, tps_check_string(L, index));
     default:
       return ((tps_lua_device *)tps_check(L, index, TPS_TYPE_DEVICE))->device;
   }
@@ -58,7 +58,11 @@ tps_device *tps_option_device(lua_State *L, int index, const char *name) {
   lua_Integer ordinal;
   switch (tps_option(L, index, name)) {
     case LUA_TNIL: break;
-    case LUA_TSTRING: device = by_name(L, lua_tostring(L, -1)); break;
+    case LUA_TSTRING:
+      if (strlen(lua_tostring(L, -1)) != lua_rawlen(L, -1))
+        tps_option_error(L, index, name, "must not contain NUL");
+      device = by_name(L, lua_tostring(L, -1));
+      break;
     case LUA_TNUMBER:
       ordinal = tps_option_integer(L, index, name, 0);
       device = by_ordinal(L, ordinal);

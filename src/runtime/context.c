@@ -16,12 +16,17 @@
 /* A number alone needs the kind in use; else no GPU is looked for unasked. */
 static int choose(const char *choice, tps_device **out, tps_error *err) {
   tps_device_kind kind = TPS_SIM;
-  if (choice == NULL) choice = getenv("TPSTREAM_DEVICE");
+  const char *variable = choice == NULL ? getenv("TPSTREAM_DEVICE") : NULL;
+  if (choice == NULL) choice = variable;
   if (choice == NULL || choice[0] == '\0') choice = "0";
   if (choice[0] >= '0' && choice[0] <= '9' &&
       tps_device_count(TPS_CUDA, NULL) > 0)
     kind = TPS_CUDA;
-  return tps_device_parse(choice, kind, out, err);
+  int code = tps_device_parse(choice, kind, out, err);
+  if (code == 0 || variable == NULL) return code;
+  tps_error why = *err;
+  return tps_fail(err, code, "TPSTREAM_DEVICE is '%.64s': %s", variable,
+                  why.message);
 }
 
 int tps_context_new(const char *choice, tps_context **out, tps_error *err) {

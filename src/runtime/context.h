@@ -63,7 +63,7 @@ int tps_context_synchronize(tps_context *context, uint64_t timeout_ns,
 int tps_device_count(tps_device_kind kind, tps_error *why);
 /* Opens at the first call, the same pointer ever after. INVALID_DEVICE gives the
  * number asked for and the number visible. */
-int tps_device_get(tps_device_kind kind, int ordinal, tps_device **out,
+int tps_device_get(tps_device_kind kind, int64_t ordinal, tps_device **out,
                    tps_error *err);
 /* Parses "cuda", "sim:1", "1" (of `kind`). MISUSE for anything else. */
 int tps_device_parse(const char *text, tps_device_kind kind, tps_device **out,

@@ -3,6 +3,7 @@
  *
  * The list of devices of the process: counted once, opened at the first use,
  * open until the end. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ int tps_device_count(tps_device_kind kind, tps_error *why) {
   return count;
 }
 
-static int no_such_device(tps_device_kind kind, int ordinal, int count,
+static int no_such_device(tps_device_kind kind, int64_t ordinal, int count,
                           tps_error *err) {
   const char *name = tps_kind_name(kind);
   if (count == 0 && kinds[kind].why.message[0] != '\0')
@@ -56,8 +57,8 @@ static int no_such_device(tps_device_kind kind, int ordinal, int count,
   if (count == 0)
     return tps_fail(err, TPS_NO_DEVICE, "no %s device is visible", name);
   return tps_fail(err, TPS_INVALID_DEVICE,
-                  "no device %s:%d: %d %s device%s visible", name, ordinal,
-                  count, name, count == 1 ? " is" : "s are");
+                  "no device %s:%" PRId64 ": %d %s device%s visible", name,
+                  ordinal, count, name, count == 1 ? " is" : "s are");
 }
 
 static int open_locked(tps_device_kind kind, int ordinal, tps_error *err) {
@@ -77,30 +78,30 @@ static int open_locked(tps_device_kind kind, int ordinal, tps_error *err) {
   return 0;
 }
 
-int tps_device_get(tps_device_kind kind, int ordinal, tps_device **out,
+int tps_device_get(tps_device_kind kind, int64_t ordinal, tps_device **out,
                    tps_error *err) {
   pthread_mutex_lock(&lock);
   int code = 0, count = count_locked(kind);
   if (ordinal < 0 || ordinal >= count)
     code = no_such_device(kind, ordinal, count, err);
   else if (kinds[kind].devices[ordinal] == NULL)
-    code = open_locked(kind, ordinal, err);
+    code = open_locked(kind, (int)ordinal, err);
   if (code == 0) *out = kinds[kind].devices[ordinal];
   pthread_mutex_unlock(&lock);
   return code;
 }
 
-/* Digits → ordinal; false for anything else. Beyond any device: INT32_MAX. */
-static bool parse_ordinal(const char *text, int *ordinal) {
+/* Digits → ordinal; false for anything else. Beyond 64 bits: INT64_MAX. */
+static bool parse_ordinal(const char *text, int64_t *ordinal) {
   size_t digits = strspn(text, "0123456789");
   if (digits == 0 || text[digits] != '\0') return false;
-  long value = digits < 10 ? strtol(text, NULL, 10) : INT32_MAX;
-  *ordinal = (int)value;
+  *ordinal = strtoll(text, NULL, 10);
   return true;
 }
 
 /* True when text is `name` or `name:digits`. */
-static bool parse_kind(const char *text, const char *name, int *ordinal) {
+static bool parse_kind(const char *text, const char *name,
+                       int64_t *ordinal) {
   size_t size = strlen(name);
   if (strncmp(text, name, size) != 0) return false;
   *ordinal = 0;
@@ -110,7 +111,7 @@ static bool parse_kind(const char *text, const char *name, int *ordinal) {
 
 int tps_device_parse(const char *text, tps_device_kind kind, tps_device **out,
                      tps_error *err) {
-  int ordinal;
+  int64_t ordinal;
   if (parse_kind(text, "cuda", &ordinal))
     kind = TPS_CUDA;
   else if (parse_kind(text, "sim", &ordinal))
