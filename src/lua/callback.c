@@ -5,9 +5,10 @@
  * thread. TPS_UV_CALLBACKS keeps, by the token that the runtime hands back,
  * {[0] = count, Stream, fn, arguments...}.
  *
- * The first callback that fails ends the safe point with its error as it is,
- * traceback and all: nothing is called in protected mode until then. A
- * to-be-closed value runs the others while that error passes.
+ * The first callback that fails ends the safe point with its error as it is. On
+ * the main coroutine it keeps its traceback, too: nothing is called in protected
+ * mode until then, and a to-be-closed value runs the others while that error
+ * passes.
  *
  * A callback that itself waits runs no others: each begins when the one before
  * has ended. */
@@ -101,13 +102,12 @@ static void warn_of(lua_State *L) {
   if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_pop(L, 1);
 }
 
-/* The end of the safe point, by an error where `running` is still set: then
- * the others run. */
-static int runner_close(lua_State *L) {
-  tps_lua *lua = tps_lua_of(L);
-  bool more = lua->running && lua->context != NULL;
+/* Calls the function at `index`, a run_one, until nothing is due; errors become
+ * warnings. */
+static void run_rest(lua_State *L, int index) {
+  bool more = true;
   while (more) {
-    push_own(L, run_one);
+    lua_pushvalue(L, index);
     bool failed = lua_pcall(L, 0, 1, 0) != LUA_OK;
     more = failed || lua_toboolean(L, -1);
     if (failed)
@@ -115,13 +115,24 @@ static int runner_close(lua_State *L) {
     else
       lua_pop(L, 1);
   }
+}
+
+/* The end of the safe point, by an error where `running` is still set: then
+ * the others run. */
+static int runner_close(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  bool failed = lua->running && lua->context != NULL;
+  lua->running = false;
+  if (!failed) return 0;
+  push_own(L, run_one);
+  lua->running = true;
+  run_rest(L, lua_gettop(L));
   lua->running = false;
   return 0;
 }
 
-/* Runs what is due; returns how many, or fails as the first that failed. */
-static int run_due(lua_State *L) {
-  tps_lua *lua = tps_lua_of(L);
+/* On the main coroutine. */
+static lua_Integer run_open(lua_State *L, tps_lua *lua) {
   lua_Integer count = 0;
   lua_newuserdatauv(L, 0, 0);
   luaL_setmetatable(L, tps_type_names[TPS_TYPE_RUNNER]);
@@ -129,7 +140,32 @@ static int run_due(lua_State *L) {
   lua_toclose(L, -1);
   while (run_next(L)) count++;
   lua->running = false;
-  lua_pushinteger(L, count);
+  return count;
+}
+
+/* Elsewhere: a coroutine that ends by an error closes nothing by itself. */
+static lua_Integer run_protected(lua_State *L, tps_lua *lua) {
+  lua_Integer count = 0;
+  push_own(L, run_one);
+  int one = lua_gettop(L), status;
+  lua->running = true;
+  for (;;) {
+    lua_pushvalue(L, one);
+    status = lua_pcall(L, 0, 1, 0);
+    if (status != LUA_OK || !lua_toboolean(L, -1)) break;
+    lua_pop(L, 1);
+    count++;
+  }
+  if (status != LUA_OK) run_rest(L, one);
+  lua->running = false;
+  if (status != LUA_OK) lua_error(L);
+  return count;
+}
+
+/* Runs what is due; returns how many, or fails as the first that failed. */
+static int run_due(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  lua_pushinteger(L, L == lua->main ? run_open(L, lua) : run_protected(L, lua));
   return 1;
 }
 
