@@ -140,7 +140,7 @@ describe("the command line", function()
 
   for _, words in ipairs {
     { "-x" }, { "--nonsense" }, { "-e" }, { "-l" }, { "-vv" }, { "-e", "-i" },
-    { "--device" }, { "-ii" },
+    { "--device" }, { "-ii" }, { "--json" }, { "--infos" },
   } do
     it("refuses " .. table.concat(words, " ") .. " with 2", function()
       local r = tpstream(words)
@@ -157,7 +157,10 @@ describe("the command line", function()
     assert.equal("", r.stderr)
     for _, word in ipairs {
       "-e", "-i", "-l", "-v", "-E", "-W", "--", "--help", "--version",
-      "--device", "--devices",
+      "--device", "--devices", "--info", "--json", "--blocking", "LUA_INIT",
+      "TPSTREAM_DEVICE", "TPSTREAM_NVRTC", "TPSTREAM_SIM_DEVICES",
+      "TPSTREAM_SIM_THREADS", "TPSTREAM_SIM_MEMORY", "TPSTREAM_SIM_CAPABILITY",
+      "TPSTREAM_SIM_TIMEOUT", "TPSTREAM_SIM_SEED",
     } do
       assert.matches(word, r.stdout, 1, true)
     end
@@ -171,8 +174,11 @@ describe("the command line", function()
   end)
 
   it("says so when the output can't be written", function()
-    local r = run.command({ "sh", "-c", COMMAND .. " --version > /dev/full" })
-    assert.equal(1, r.status)
+    for _, option in ipairs { "--version", "--info --json", "--devices" } do
+      local r = run.command { "sh", "-c",
+        ("%s %s > /dev/full"):format(COMMAND, option) }
+      assert.equal(1, r.status)
+    end
   end)
 end)
 
@@ -220,20 +226,13 @@ describe("a script", function()
     same_as_lua { "-e", "error {}" }
   end)
 
-  it("that raises an object ends in its text and a traceback", function()
+  it("that raises the module's error ends in its text and a traceback", function()
     local r = script [[
-      local meta = { __tostring = function() return "an object's text" end }
-      error(setmetatable({}, meta))]]
+      local tp = require "tpstream"
+      tp.load "this is no image"]]
     assert.equal(1, r.status)
-    assert.matches("an object's text\nstack traceback:", r.stderr, 1, true)
+    assert.matches(":2: [^\n]*\n.*stack traceback:", r.stderr)
     assert.matches(":2: in main chunk", r.stderr, 1, true)
-  end)
-
-  it("survives an object whose text can't be had", function()
-    local r = script [[
-      error(setmetatable({}, { __tostring = function() error "no" end }))]]
-    assert.equal(1, r.status)
-    assert.matches("(error object is a table value)", r.stderr, 1, true)
   end)
 
   it("is followed by -i", function()
@@ -320,6 +319,13 @@ describe("leaving", function()
     assert.matches("Lua warning: error in __gc", r.stderr, 1, true)
   end)
 
+  it("shows the error of a finalizer no longer after @off", function()
+    local r = script [[
+      warn "@off"
+      setmetatable({}, { __gc = function() error "in a finalizer" end })]]
+    assert.equal("", r.stderr)
+  end)
+
   it("shows no warning after @off", function()
     local r = script [[warn "@off" warn "hidden" warn "@on" warn("a", "b")]]
     assert.equal("Lua warning: ab\n", r.stderr)
@@ -362,6 +368,18 @@ describe("the prompt", function()
   it("says which device is used", function()
     local r = prompt ""
     assert.matches("^tpstream [^\n]*simulated device is used", r.stdout)
+  end)
+
+  it("tells errors without the program's name", function()
+    assert.equal("stdin:1: here\n", prompt("error 'here'\n").stderr:match "^[^\n]*\n")
+  end)
+
+  it("goes on after Ctrl-C in a busy line", function()
+    local r = tpstream({ "-i" }, { signal = "INT", after = 0.7, stdin =
+      "coroutine.wrap(function() while true do end end)()\nprint 'still here'\n" })
+    assert.equal(0, r.status, r.stderr)
+    assert.matches("interrupted!\nstack traceback:", r.stderr, 1, true)
+    assert.matches("still here\n", r.stdout, 1, true)
   end)
 
   it("has the module ready", function()
@@ -412,9 +430,205 @@ describe("devices", function()
   end)
 end)
 
+-- A JSON reader, strict: what it does not know is an error.
+local function parse_json(text)
+  local at = 1
+  local value
+  local function fail(what)
+    error(("%s at byte %d: %q"):format(what, at, text:sub(at, at + 20)), 0)
+  end
+  local function take(pattern)
+    local first, last, found = text:find("^[ \n\r\t]*" .. pattern, at)
+    if not first then return nil end
+    at = last + 1
+    return found or true
+  end
+  local function string_value()
+    local list = {}
+    while true do
+      local plain = text:match('^[^"\\\0-\31]+', at)
+      if plain then
+        assert(utf8.len(plain), "no UTF-8")
+        list[#list + 1] = plain
+        at = at + #plain
+      elseif text:sub(at, at) == '"' then
+        at = at + 1
+        return table.concat(list)
+      elseif text:find('^\\["\\/bfnrt]', at) then
+        list[#list + 1] = text:sub(at + 1, at + 1)
+        at = at + 2
+      else
+        local code = text:match("^\\u(%x%x%x%x)", at) or fail "bad string"
+        list[#list + 1] = utf8.char(tonumber(code, 16))
+        at = at + 6
+      end
+    end
+  end
+  local function members(close, one)
+    local result = {}
+    if take(close) then return result end
+    repeat one(result) until not take ","
+    return take(close) and result or fail "no end"
+  end
+  function value()
+    if take "{" then
+      return members("}", function(result)
+        local key = take '"' and string_value() or fail "no key"
+        assert(result[key] == nil and take ":", key)
+        result[key] = value()
+      end)
+    elseif take "%[" then
+      return members("]", function(result) result[#result + 1] = value() end)
+    elseif take '"' then
+      return string_value()
+    end
+    local word = take "(%a+)"
+    if word then
+      local known = { ["true"] = true, ["false"] = false, null = "null" }
+      return assert(known[word] ~= nil, word) and known[word]
+    end
+    return tonumber(take "(-?%d+)" or fail "no value")
+  end
+  local result = value()
+  if text:sub(at) ~= "\n" then fail "more after the end" end
+  return result
+end
+
+describe("--json", function()
+  local function json(words, options)
+    local r = tpstream(words, options)
+    assert.equal(0, r.status, r.stderr)
+    assert.equal("", r.stderr)
+    return parse_json(r.stdout)
+  end
+
+  it("lists devices with their properties", function()
+    local two = { env = { TPSTREAM_SIM_DEVICES = 2 } }
+    local d = json({ "--devices", "--json", "--device", "sim:1" }, two)
+    local sims = {}
+    for _, device in ipairs(d.devices) do
+      if device.kind == "sim" then sims[#sims + 1] = device end
+    end
+    assert.equal(2, #sims)
+    assert.is_false(sims[1].in_use)
+    assert.is_true(sims[2].in_use)
+    assert.equal(1, sims[2].index)
+    assert.matches("the simulated device is used", d.notice, 1, true)
+    local r = tpstream({ "-e", [[
+      local p = require "tpstream".device():properties()
+      for k, v in pairs(p) do
+        print(k, type(v) == "table" and table.concat(v, ",") or v)
+      end]] })
+    local count = 0
+    for key, text in r.stdout:gmatch "(%S+)\t([^\n]*)" do
+      local v = sims[1][key]
+      assert.equal(text, tostring(type(v) == "table" and table.concat(v, ",")
+        or v), key)
+      count = count + 1
+    end
+    assert.is_true(count > 25)
+  end)
+
+  it("tells every part", function()
+    local i = json({ "--info", "--json" }, { env = {
+      TPSTREAM_SIM_MEMORY = "64M", TPSTREAM_SIM_TIMEOUT = "1.5",
+      TPSTREAM_SIM_SEED = "18446744073709551615",
+    } })
+    assert.matches("^%d+%.%d+%.%d+$", i.tpstream.version)
+    assert.equal(COMMAND, i.tpstream.path)
+    assert.equal("5.4", i.lua.version:match "^%d+%.%d+")
+    assert.equal(64 << 20, i.simulated.memory)
+    assert.equal(1500000000, i.simulated.timeout_ns)
+    assert.equal("18446744073709551615", i.simulated.seed)
+    assert.is_true(#i.devices >= 1)
+    assert.is_true(i.nvrtc == "null" or i.nvrtc.path:find "libnvrtc" ~= nil)
+    assert.equal(i.nvrtc == "null", i.nvrtc_error ~= "null")
+    for _, key in ipairs { "toolkit", "runtime", "driver", "cache" } do
+      assert.not_nil(i[key], key)
+    end
+  end)
+
+  it("is valid whatever a path holds", function()
+    local i = json({ "--info", "--json" }, { env = {
+      TPSTREAM_NVRTC = "/no\"where\\\n\t\1\xff\xc3\xa9\xed\xa0\x80/\xf0\x9f\x98\x80",
+    } })
+    assert.matches("/no\"where\\", i.nvrtc_error, 1, true)
+    assert.matches("\u{FFFD}\u{E9}\u{FFFD}\u{FFFD}\u{FFFD}/\u{1F600}",
+                   i.nvrtc_error, 1, true)
+  end)
+
+  it("says which setting can't be used", function()
+    local r = tpstream({ "--info", "--json" },
+                       { env = { TPSTREAM_SIM_MEMORY = "much" } })
+    assert.equal(3, r.status)
+    local i = parse_json(r.stdout)
+    assert.matches("TPSTREAM_SIM_MEMORY is 'much'", i.simulated.error, 1, true)
+  end)
+end)
+
+describe("--info", function()
+  it("tells versions, paths and settings", function()
+    local r = tpstream({ "--info" }, { env = { TPSTREAM_SIM_THREADS = 3 } })
+    assert.equal(0, r.status, r.stderr)
+    for _, pattern in ipairs {
+      "^tpstream +%d+%.%d+%.%d+, /", "\nLua +5%.4%.%d+", "\nCUDA toolkit +%S",
+      "\nCUDA runtime +%S", "\nCUDA driver +%S", "\nNVRTC +%S",
+      "\ncache +none", "\n%* sim:0 ", "the simulated device is used",
+      "TPSTREAM_SIM_THREADS +3\n", "TPSTREAM_SIM_MEMORY +%d+ bytes",
+    } do
+      assert.matches(pattern, r.stdout)
+    end
+  end)
+
+  it("says where NVRTC was looked for and how to get it", function()
+    local r = tpstream({ "--info" },
+                       { env = { TPSTREAM_NVRTC = "/nonexistent" } })
+    assert.matches("NVRTC +none %(.*looked for in /nonexistent", r.stdout)
+    assert.matches("CUDA_HOME", r.stdout, 1, true)
+  end)
+
+  it("tells all but the device when that is not there, and ends with 3", function()
+    for _, words in ipairs { { "--info" }, { "--info", "--json" } } do
+      words[#words + 1] = "--device=sim:9"
+      local r = tpstream(words)
+      assert.equal(3, r.status)
+      assert.matches("--device sim:9", r.stderr, 1, true)
+      assert.matches("NVRTC", r.stdout:upper(), 1, true)
+      if #words == 3 then parse_json(r.stdout) end
+    end
+  end)
+end)
+
+describe("--blocking", function()
+  it("shows a fault at its launch", function()
+    local text = [=[
+      local tp = require "tpstream"
+      local m = tp.load [[
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry fail(.param .u64 p) {
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %rd1, [p];
+  mov.u32 %r1, 1;
+  st.global.u32 [%rd1], %r1;
+  ret;
+}]]
+      local fail = m:kernel "fail"
+      fail:launch({ grid = 1, block = 1 }, nil)
+      print "not reached"]=]
+    local r = tpstream { "--blocking", "-e", text }
+    assert.equal(1, r.status)
+    assert.equal("", r.stdout)
+    assert.matches("cudaErrorIllegalAddress", r.stderr, 1, true)
+    assert.matches(":15: in main chunk", r.stderr, 1, true)
+  end)
+end)
+
 describe("Ctrl-C", function()
-  local function interrupted(text)
-    return script(text, { signal = "INT", after = 0.7 })
+  local function interrupted(text, after)
+    return script(text, { signal = "INT", after = after or 0.7 })
   end
 
   it("ends a busy script with a traceback and 1", function()
@@ -447,7 +661,7 @@ describe("Ctrl-C", function()
   end)
 
   it("ends a wait", function()
-    local r = interrupted [[
+    local r = interrupted([[
       local gate = require "spec.support.gate"
       local tp = require "tpstream"
       local g = gate.new()
@@ -456,7 +670,7 @@ describe("Ctrl-C", function()
       print(pcall(s.synchronize, s))
       g:open()
       s:synchronize()
-      print "done"]]
+      print "done"]], 3) -- the gate may have to be compiled
     assert.equal(0, r.status, r.stderr)
     assert.matches("^false\t[^\n]*interrupted!\ndone\n$", r.stdout)
   end)
@@ -465,13 +679,13 @@ end)
 describe("the end of a script", function()
   local HEAD = [==[
     local tp = require "tpstream"
-    local module = tp.compile [=[
+    local module = require "spec.support.program"("host", [=[
       #include <stdio.h>
-      extern "C" __global__ void talk(int n) {
+      __global__ void talk(int n) {
         for (int i = 0; i < 2000; i++) __nanosleep(10000);
         printf("n is %d\n", n);
       }
-      extern "C" __global__ void fail(int *p) { *p = 1; }]=]
+      __global__ void fail(int *p) { *p = 1; }]=])
     local one = { grid = 1, block = 1 }
     local talk, fail = module:kernel "talk", module:kernel "fail"
   ]==]

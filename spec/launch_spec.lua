@@ -1,11 +1,12 @@
--- api.md, section Launch.
+-- api.md, section Launch. The kernels' names are mangled, so that their PTX alone
+-- tells the parameters' types; extern "C" is compile_spec's.
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
+local program = require "spec.support.program"
 
 local SOURCE = [=[
 struct Pair { char a; double b; };
 template <class T> __device__ void store(T *o, T v) { o[0] = v; }
-extern "C" {
 __global__ void take_i8(signed char *o, signed char v) { store(o, v); }
 __global__ void take_u8(unsigned char *o, unsigned char v) { store(o, v); }
 __global__ void take_i16(short *o, short v) { store(o, v); }
@@ -50,8 +51,7 @@ __global__ void index(int *o, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) o[i] = i * 3;
 }
-}
-__global__ void mangled(int *o, unsigned short v, const double *p) {
+__global__ void mixed(int *o, unsigned short v, const double *p) {
   o[0] = v + (int)p[0];
 }
 namespace ns { __global__ void inner(int *o) { o[0] = 77; } }
@@ -66,7 +66,7 @@ local function message_of(fn, ...)
   return tostring(message), message
 end
 
-setup(function() module = tp.compile(SOURCE) end)
+setup(function() module = program("launch", SOURCE) end)
 teardown(function() module:close() end)
 
 local function launch(name, shape, ...)
@@ -207,8 +207,8 @@ describe("a pointer argument", function()
     message_of(launch, "take_u32", one, i, 1)
     message_of(launch, "is_null", one, i, d)
     message_of(launch, "take_bool", one, i, true)
-    message_of(launch, "mangled", one, i, 1, f)
-    launch("mangled", one, i, 9, d)
+    message_of(launch, "mixed", one, i, 1, f)
+    launch("mixed", one, i, 9, d)
     assert.equal(9, i:read()[1])
   end)
 
@@ -449,7 +449,7 @@ describe("bind", function()
   end)
 
   it("is refused after its kernel or module is closed", function()
-    local m = tp.compile(SOURCE)
+    local m = program("launch", SOURCE)
     local kernel = m:kernel "nothing"
     local go = kernel:bind(one)
     go()
@@ -507,28 +507,28 @@ describe("forall", function()
 end)
 
 describe("a kernel", function()
-  it("is found with and without extern \"C\"", function()
+  it("is found by its plain name and in a namespace", function()
     local o <close> = tp.zeros("i32", 1)
     launch("ns::inner", one, o)
     assert.same({ 77 }, o:read())
     launch("take_i32", one, o, 3)
     assert.same({ 3 }, o:read())
-    local k <close> = module:kernel "mangled"
-    assert.equal("mangled", k:name())
+    local k <close> = module:kernel "mixed"
+    assert.equal("mixed", k:name())
   end)
 
   it("unknown lists the names there are", function()
     local text = message_of(module.kernel, module, "take_i33")
     assert.matches("'take_i33'", text)
     assert.matches("take_i32", text)
-    assert.matches("mangled", text)
+    assert.matches("mixed", text)
   end)
 
   it("names are listed", function()
     local names = {}
     for _, n in ipairs(module:kernels()) do names[n] = true end
     assert.is_true(names.take_i32)
-    assert.is_true(names.mangled)
+    assert.is_true(names.mixed)
   end)
 
   it("refuses a name that is no string", function()
@@ -539,7 +539,7 @@ describe("a kernel", function()
   end)
 
   it("describes its parameters", function()
-    local k <close> = module:kernel "mangled"
+    local k <close> = module:kernel "mixed"
     local p = k:params()
     assert.equal(3, #p)
     assert.is_true(p[1].pointer)

@@ -2,9 +2,10 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * The command, inside: main.c makes the Lua state and decides the exit status,
- * options.c reads the command line, script.c runs what it names, repl.c talks to
- * a person, signal.c brings Ctrl-C to every coroutine, devices.c answers
- * --devices and checks --device.
+ * options.c reads the command line, script.c runs what it names, repl.c talks
+ * to a person, warning.c shows warnings, signal.c brings Ctrl-C to every
+ * coroutine, devices.c answers --devices and checks --device, info.c answers
+ * --info, json.c writes what --json asks for.
  */
 #ifndef TPS_HOST_HOST_H
 #define TPS_HOST_HOST_H
@@ -13,6 +14,9 @@
 #include <lua.h>
 #include <lualib.h>
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/context.h"
 
 /* Exit statuses of the command. */
 enum { STATUS_OK, STATUS_ERROR, STATUS_USAGE, STATUS_NO_DEVICE };
@@ -24,11 +28,12 @@ typedef struct host_options {
   int first;           /* the first argument that is no option: the script,
                           argc if there is none */
   bool interactive, version, execute, no_environment;
-  bool help, product_version, devices;
-  const char *device;  /* --device, or NULL */
+  bool help, product_version, devices, info, json, blocking;
+  const char *device; /* --device, or NULL */
 } host_options;
 
-/* ---- options.c ------------------------------------------------------------- */
+/* ---- options.c ------------------------------------------------------------
+ */
 
 /* False: bad usage, already reported on stderr. */
 bool host_options_read(host_options *options, int argc, char **argv);
@@ -37,7 +42,8 @@ void host_print_help(const host_options *options);
  * scripts it returns LUA_OK, or another status when an error was reported. */
 int host_run_options(lua_State *L, const host_options *options);
 
-/* ---- script.c -------------------------------------------------------------- */
+/* ---- script.c -------------------------------------------------------------
+ */
 
 /* Calls the function below its n arguments with tracebacks and Ctrl-C; leaves
  * the results or one message. */
@@ -45,26 +51,40 @@ int host_call(lua_State *L, int arguments, int results);
 /* Writes the message on the top, if the status says so, and pops it. */
 int host_report(lua_State *L, int status);
 void host_message(const char *program, const char *text);
+/* How reported messages begin from now on, NULL for nothing; what was before.
+ */
+const char *host_name_messages(const char *program);
 /* Loads text; the module then finds it by its chunk name. */
 int host_load(lua_State *L, const char *text, size_t size, const char *chunk);
 int host_run_text(lua_State *L, const char *text, const char *chunk);
 int host_run_stdin(lua_State *L);
 int host_run_init(lua_State *L);
 void host_set_arg(lua_State *L, const host_options *options);
+/* With what the global `arg` then holds for arguments. */
 int host_run_script(lua_State *L, const host_options *options);
 /* Waits for what the script has queued. */
 int host_finish(lua_State *L);
 /* Makes os.exit wait likewise. */
 void host_open_exit(lua_State *L);
 
-/* ---- repl.c ---------------------------------------------------------------- */
+/* ---- repl.c ---------------------------------------------------------------
+ */
 
-void host_repl(lua_State *L, const host_options *options);
+/* Which program, Lua and device this is. */
+void host_show_banner(const host_options *options);
+void host_repl(lua_State *L);
 
-/* ---- signal.c -------------------------------------------------------------- */
+/* ---- warning.c ------------------------------------------------------------
+ */
 
-/* A state whose coroutines are all known, so that Ctrl-C reaches whichever runs.
- * One for a process. NULL when out of memory. */
+/* Scripts' warnings are off as in lua5.4, those of finalizers are on. */
+void host_open_warnings(lua_State *L);
+
+/* ---- signal.c -------------------------------------------------------------
+ */
+
+/* A state whose coroutines are all known, so that Ctrl-C reaches whichever
+ * runs. One for a process. NULL when out of memory. */
 lua_State *host_new_state(void);
 /* From on to off, Ctrl-C interrupts the script instead of ending the program;
  * a second one, before the first has had its effect, ends it. */
@@ -73,13 +93,42 @@ void host_interrupts(bool on);
  * effect. */
 int host_interrupted(void);
 
-/* ---- devices.c ------------------------------------------------------------- */
+/* ---- json.c ---------------------------------------------------------------
+ */
+
+/* Begin with zeros. A key is NULL in an array and for the document itself. */
+typedef struct host_json {
+  int depth;
+  bool first; /* in what was opened last */
+} host_json;
+
+void host_json_open(host_json *json, const char *key, char bracket);
+void host_json_close(host_json *json, char bracket);
+void host_json_string(host_json *json, const char *key, const char *text);
+void host_json_integer(host_json *json, const char *key, int64_t value);
+void host_json_boolean(host_json *json, const char *key, bool value);
+
+/* ---- devices.c ------------------------------------------------------------
+ */
 
 /* Whether there is the device that --device asks for; says if not. */
 bool host_check_device(const host_options *options);
-/* One line for each; false when the device asked for is not there. */
+/* The context that a script would get. NULL: there is none, said on stderr. */
+tps_context *host_open_context(const host_options *options);
+/* One line or object for each device; `context` may be NULL. */
+void host_list_devices(const host_options *options, const tps_context *context);
+void host_json_devices(host_json *json, const tps_context *context);
+/* "the simulated device is used (why)" into `out`, "" when a GPU is. */
+void host_notice(const tps_context *context, char *out, size_t size);
+/* --devices; false when the device asked for is not there. */
 bool host_print_devices(const host_options *options);
 /* "sim:0, simulated device", and why it is no GPU; for the banner. */
 void host_describe_device(const host_options *options, char *out, size_t size);
+
+/* ---- info.c ---------------------------------------------------------------
+ */
+
+/* Likewise --info. */
+bool host_print_info(const host_options *options);
 
 #endif

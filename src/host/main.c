@@ -26,6 +26,8 @@ static void set_registry(lua_State *L, const host_options *options) {
     lua_pushstring(L, options->device);
     lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.device");
   }
+  lua_pushboolean(L, options->blocking);
+  lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.blocking");
   lua_pushlightuserdata(L, (void *)host_interrupted);
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.interrupt");
 }
@@ -39,17 +41,20 @@ static void open_libraries(lua_State *L) {
   lua_pop(L, 1);
 }
 
-/* The script, the prompt or standard input, whichever the command line means. */
+/* The script, the prompt or standard input, whichever the command line means.
+ */
 static int run(lua_State *L, const host_options *options) {
   bool script = options->first < options->argc;
   if (script && host_run_script(L, options) != LUA_OK) return STATUS_ERROR;
   if (options->interactive) {
-    host_repl(L, options);
+    host_repl(L);
   } else if (!script && !options->execute && !options->version) {
-    if (isatty(STDIN_FILENO))
-      host_repl(L, options);
-    else if (host_run_stdin(L) != LUA_OK)
-      return STATUS_ERROR;
+    if (!isatty(STDIN_FILENO)) {
+      if (host_run_stdin(L) != LUA_OK) return STATUS_ERROR;
+    } else {
+      host_show_banner(options);
+      host_repl(L);
+    }
   }
   return host_finish(L) == LUA_OK ? STATUS_OK : STATUS_ERROR;
 }
@@ -60,10 +65,14 @@ static int protected_main(lua_State *L) {
   const host_options *options = lua_touserdata(L, 1);
   int status = STATUS_ERROR;
   luaL_checkversion(L);
-  if (options->version) print_lua_version();
+  if (options->interactive)
+    host_show_banner(options);
+  else if (options->version)
+    print_lua_version();
   set_registry(L, options);
   open_libraries(L);
   host_set_arg(L, options);
+  lua_gc(L, LUA_GCGEN, 0, 0); /* as lua5.4 does */
   if ((options->no_environment || host_run_init(L) == LUA_OK) &&
       host_run_options(L, options) == LUA_OK)
     status = run(L, options);
@@ -93,6 +102,8 @@ int main(int argc, char **argv) {
     host_print_help(&options);
   } else if (options.product_version) {
     puts("tpstream " TPS_VERSION " (" LUA_RELEASE ")");
+  } else if (options.info) {
+    if (!host_print_info(&options)) return STATUS_NO_DEVICE;
   } else if (options.devices) {
     if (!host_print_devices(&options)) return STATUS_NO_DEVICE;
   } else {

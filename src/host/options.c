@@ -17,17 +17,28 @@ static const char help[] =
     "  -l mod         require library 'mod' into global 'mod'\n"
     "  -l g=mod       require library 'mod' into global 'g'\n"
     "  -v             show Lua's version\n"
-    "  -E             ignore environment variables of Lua\n"
-    "  -W             turn warnings on (they are, unless the script says no)\n"
+    "  -E             ignore Lua's environment variables\n"
+    "  -W             turn warnings on (those of finalizers always are)\n"
     "  --             stop handling options\n"
     "  -              execute standard input and stop handling options\n"
     "\n"
     "  -h, --help     show this text\n"
     "  --version      show the version of this program\n"
     "  --devices      list the devices there are\n"
-    "  --device X     use device X: cuda, sim, cuda:1, an ordinal\n"
+    "  --info         show versions, paths and settings of all parts\n"
+    "  --json         make --devices or --info print one JSON document\n"
+    "  --device X     use device X: cuda, sim, cuda:1, sim:0, an ordinal\n"
+    "  --blocking     let every launch wait, so that a fault shows its launch\n"
     "\n"
     "Without a script: a prompt on a terminal, else standard input is run.\n"
+    "At its end a script waits for all work that it has queued.\n"
+    "\n"
+    "Environment: LUA_INIT, LUA_PATH, LUA_CPATH and their kind as for lua5.4;\n"
+    "TPSTREAM_DEVICE (as --device), TPSTREAM_NVRTC (the compiler's library);\n"
+    "for the simulated device TPSTREAM_SIM_DEVICES, TPSTREAM_SIM_THREADS,\n"
+    "TPSTREAM_SIM_MEMORY, TPSTREAM_SIM_CAPABILITY, TPSTREAM_SIM_TIMEOUT,\n"
+    "TPSTREAM_SIM_SEED (--info shows their values).\n"
+    "\n"
     "Exit status: 0, 1 script error, 2 bad usage, 3 no such device.\n";
 
 void host_print_help(const host_options *options) {
@@ -47,15 +58,30 @@ static bool unrecognized(const host_options *options, const char *what) {
   return complain(options, "unrecognized option '%s'", what);
 }
 
+/* Where the option of this name is kept, or NULL. */
+static bool *find_flag(host_options *options, const char *name) {
+  const struct {
+    const char *name;
+    bool *flag;
+  } flags[] = {
+      {"--help", &options->help},
+      {"--version", &options->product_version},
+      {"--devices", &options->devices},
+      {"--info", &options->info},
+      {"--json", &options->json},
+      {"--blocking", &options->blocking},
+  };
+  for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+    if (strcmp(name, flags[i].name) == 0) return flags[i].flag;
+  return NULL;
+}
+
 /* "--name", or "--name=value" or "--name value" for those that take one. */
 static bool read_long(host_options *options, int *index) {
   char *argument = options->argv[*index];
-  if (strcmp(argument, "--help") == 0) {
-    options->help = true;
-  } else if (strcmp(argument, "--version") == 0) {
-    options->product_version = true;
-  } else if (strcmp(argument, "--devices") == 0) {
-    options->devices = true;
+  bool *flag = find_flag(options, argument);
+  if (flag != NULL) {
+    *flag = true;
   } else if (strncmp(argument, "--device=", 9) == 0) {
     options->device = argument + 9;
   } else if (strcmp(argument, "--device") == 0) {
@@ -85,12 +111,22 @@ static bool read_short(host_options *options, int *index) {
   if (letter == 'e' || letter == 'l') return skip_value(options, index);
   if (argument[2] != '\0') return unrecognized(options, argument);
   switch (letter) {
-  case 'h': options->help = true; break;
-  case 'E': options->no_environment = true; break;
-  case 'W': break; /* when its turn comes */
-  case 'i': options->interactive = true; break;
-  case 'v': options->version = true; break;
-  default: return unrecognized(options, argument);
+  case 'h':
+    options->help = true;
+    break;
+  case 'E':
+    options->no_environment = true;
+    break;
+  case 'W':
+    break; /* when its turn comes */
+  case 'i':
+    options->interactive = true;
+    break;
+  case 'v':
+    options->version = true;
+    break;
+  default:
+    return unrecognized(options, argument);
   }
   return true;
 }
@@ -104,12 +140,24 @@ bool host_options_read(host_options *options, int argc, char **argv) {
       i++;
       break;
     }
-    bool fine = argv[i][1] == '-' ? read_long(options, &i)
-                                  : read_short(options, &i);
+    bool fine =
+        argv[i][1] == '-' ? read_long(options, &i) : read_short(options, &i);
     if (!fine) return false;
   }
   options->first = i < argc ? i : argc;
+  if (options->json && !options->devices && !options->info)
+    return complain(options, "'%s' needs --devices or --info", "--json");
   return true;
+}
+
+/* How much of a module's name goes into the global's: newer ones leave out what
+ * comes after the mark of a version. */
+static size_t global_size(const char *name) {
+#if LUA_VERSION_RELEASE_NUM >= 50406
+  return strcspn(name, LUA_IGMARK);
+#else
+  return strlen(name);
+#endif
 }
 
 /* `-l name` and `-l global=name`. */
@@ -122,10 +170,10 @@ static int run_require(lua_State *L, const char *name) {
     if (equals != NULL)
       lua_pushlstring(L, name, (size_t)(equals - name));
     else
-      lua_pushstring(L, name);
-    lua_insert(L, -2);                              /* name, module */
-    lua_pushglobaltable(L);                         /* name, module, _G */
-    lua_insert(L, -3);                              /* _G, name, module */
+      lua_pushlstring(L, name, global_size(name));
+    lua_insert(L, -2);      /* name, module */
+    lua_pushglobaltable(L); /* name, module, _G */
+    lua_insert(L, -3);      /* _G, name, module */
     lua_settable(L, -3);
     lua_pop(L, 1);
   }

@@ -13,14 +13,14 @@
 
 static void show_prompt(lua_State *L, bool first) {
   lua_getglobal(L, first ? "_PROMPT" : "_PROMPT2");
-  const char *prompt = lua_isnil(L, -1) ? (first ? "> " : ">> ")
-                                        : luaL_tolstring(L, -1, NULL);
+  const char *prompt =
+      lua_isnil(L, -1) ? (first ? "> " : ">> ") : luaL_tolstring(L, -1, NULL);
   fputs(prompt, stdout);
   fflush(stdout);
 }
 
-/* Pushes the next line, without its end; false at the end of input. Ctrl-C drops
- * the line begun and gives an empty one. */
+/* Pushes the next line, without its end; false at the end of input. Ctrl-C
+ * drops the line begun and gives an empty one. */
 static bool read_line(lua_State *L, bool first) {
   int top = lua_gettop(L);
   luaL_Buffer b;
@@ -60,27 +60,25 @@ static int load_text(lua_State *L, int index) {
   return host_load(L, text, size, "=stdin");
 }
 
-/* The line at index 1 as an expression: "return <line>", "= <line>" too. Leaves a
- * function, or nothing. */
+/* The line at index 1 as an expression. Leaves a function, or nothing. */
 static bool load_expression(lua_State *L) {
-  const char *line = lua_tostring(L, 1);
-  lua_pushfstring(L, "return %s", line[0] == '=' ? line + 1 : line);
+  lua_pushfstring(L, "return %s;", lua_tostring(L, 1));
   bool fine = load_text(L, 2) == LUA_OK;
   if (!fine) lua_pop(L, 1);
   lua_remove(L, 2);
   return fine;
 }
 
-/* The lines from index 1 on as statements, asking for more until they are whole.
- * Leaves a function or a message. */
+/* The lines from index 1 on as statements, asking for more until they are
+ * whole. Leaves a function or a message. */
 static int load_statements(lua_State *L) {
   for (;;) {
     int status = load_text(L, 1);
     if (!is_incomplete(L, status) || !read_line(L, false)) return status;
-    lua_remove(L, 2);                                /* text line */
+    lua_remove(L, 2); /* text line */
     lua_pushliteral(L, "\n");
     lua_insert(L, 2);
-    lua_concat(L, 3);                                /* text "\n" line */
+    lua_concat(L, 3); /* text "\n" line */
   }
 }
 
@@ -89,6 +87,11 @@ static int load_statements(lua_State *L) {
 static int load_line(lua_State *L) {
   lua_settop(L, 0);
   if (!read_line(L, true)) return -1;
+  const char *line = lua_tostring(L, 1);
+  if (line[0] == '=') { /* "= 1" means "return 1" */
+    lua_pushfstring(L, "return %s", line + 1);
+    lua_replace(L, 1);
+  }
   int status = load_expression(L) ? LUA_OK : load_statements(L);
   lua_remove(L, 1);
   return status;
@@ -107,15 +110,15 @@ static void print_results(lua_State *L) {
   }
 }
 
-static void show_banner(const host_options *options) {
+void host_show_banner(const host_options *options) {
   char device[512];
   host_describe_device(options, device, sizeof device);
   printf("tpstream " TPS_VERSION ", " LUA_RELEASE ", %s\n", device);
 }
 
-void host_repl(lua_State *L, const host_options *options) {
+void host_repl(lua_State *L) {
   int status;
-  show_banner(options);
+  const char *name = host_name_messages(NULL);
   while ((status = load_line(L)) != -1) {
     if (status == LUA_OK) status = host_call(L, 0, LUA_MULTRET);
     if (status == LUA_OK)
@@ -123,6 +126,8 @@ void host_repl(lua_State *L, const host_options *options) {
     else
       host_report(L, status);
   }
+  lua_settop(L, 0);
   putchar('\n');
   fflush(stdout);
+  host_name_messages(name);
 }

@@ -3,6 +3,7 @@
  *
  * Running what the command line names, with a traceback for every error.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,12 @@
 #include "lua/api.h"
 
 static const char *program_name; /* how messages begin; NULL at a prompt */
+
+const char *host_name_messages(const char *program) {
+  const char *before = program_name;
+  program_name = program;
+  return before;
+}
 
 void host_message(const char *program, const char *text) {
   fflush(stdout);
@@ -28,20 +35,26 @@ int host_report(lua_State *L, int status) {
   return status;
 }
 
-/* The text of the error object at index 1; pushes it. */
-static const char *describe_object(lua_State *L) {
-  if (luaL_getmetafield(L, 1, "__tostring") != LUA_TNIL) {
-    lua_pushvalue(L, 1);
-    if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING)
-      return lua_tostring(L, -1);
-  }
-  return lua_pushfstring(L, "(error object is a %s value)",
-                         luaL_typename(L, 1));
+static bool is_our_error(lua_State *L) {
+  bool ours = lua_getmetatable(L, 1) &&
+              luaL_getmetatable(L, "tpstream.Error") == LUA_TTABLE &&
+              lua_rawequal(L, -1, -2);
+  lua_settop(L, 1);
+  return ours;
 }
 
+/* As lua5.4's: an object with a text of its own is shown as it is, everything
+ * else with a traceback. The module's errors have both. */
 static int add_traceback(lua_State *L) {
   const char *text = lua_tostring(L, 1);
-  if (text == NULL) text = describe_object(L);
+  if (text == NULL) {
+    bool ours = is_our_error(L);
+    if (!luaL_callmeta(L, 1, "__tostring") || lua_type(L, -1) != LUA_TSTRING)
+      lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
+    else if (!ours)
+      return 1;
+    text = lua_tostring(L, -1);
+  }
   luaL_traceback(L, L, text, 1);
   return 1;
 }
@@ -75,8 +88,8 @@ int host_run_text(lua_State *L, const char *text, const char *chunk) {
   return run_loaded(L, host_load(L, text, strlen(text), chunk));
 }
 
-/* Pushes all of standard input. */
-static void read_stdin(lua_State *L) {
+/* Pushes all of standard input; false: a message. */
+static bool read_stdin(lua_State *L) {
   luaL_Buffer b;
   luaL_buffinit(L, &b);
   for (;;) {
@@ -85,14 +98,19 @@ static void read_stdin(lua_State *L) {
     luaL_addsize(&b, size);
     if (size == 0) break;
   }
+  int reason = errno;
   luaL_pushresult(&b);
+  if (!ferror(stdin)) return true;
+  lua_pop(L, 1);
+  lua_pushfstring(L, "cannot read stdin: %s", strerror(reason));
+  return false;
 }
 
 /* Leaves a function or a message. What is not Lua's is passed over as in files:
  * a byte-order mark, and a first line that begins with '#'. */
 static int load_stdin(lua_State *L) {
   size_t size;
-  read_stdin(L);
+  if (!read_stdin(L)) return LUA_ERRFILE;
   const char *text = lua_tolstring(L, -1, &size), *end = text + size;
   if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3;
   if (text < end && *text == '#') {
@@ -107,7 +125,8 @@ static int load_stdin(lua_State *L) {
 int host_run_stdin(lua_State *L) { return run_loaded(L, load_stdin(L)); }
 
 int host_run_init(lua_State *L) {
-  const char *name = "=LUA_INIT" "_" LUA_VERSION_MAJOR "_" LUA_VERSION_MINOR;
+  const char *name = "=LUA_INIT"
+                     "_" LUA_VERSION_MAJOR "_" LUA_VERSION_MINOR;
   const char *init = getenv(name + 1);
   if (init == NULL) init = getenv((name = "=LUA_INIT") + 1);
   if (init == NULL) return LUA_OK;
@@ -128,17 +147,24 @@ void host_set_arg(lua_State *L, const host_options *options) {
   lua_setglobal(L, "arg");
 }
 
+/* Pushes arg[1], arg[2] …; how many. */
+static int push_arguments(lua_State *L) {
+  if (lua_getglobal(L, "arg") != LUA_TTABLE)
+    return luaL_error(L, "'arg' is not a table");
+  int table = lua_gettop(L), count = (int)luaL_len(L, table);
+  luaL_checkstack(L, count + 3, "too many arguments to script");
+  for (int i = 1; i <= count; i++) lua_rawgeti(L, table, i);
+  lua_remove(L, table);
+  return count;
+}
+
 int host_run_script(lua_State *L, const host_options *options) {
   char **argv = options->argv;
-  int script = options->first, count = options->argc - script - 1;
-  bool is_stdin = strcmp(argv[script], "-") == 0 &&
-                  strcmp(argv[script - 1], "--") != 0;
+  int script = options->first;
+  bool is_stdin =
+      strcmp(argv[script], "-") == 0 && strcmp(argv[script - 1], "--") != 0;
   int status = is_stdin ? load_stdin(L) : luaL_loadfile(L, argv[script]);
-  if (status == LUA_OK) {
-    luaL_checkstack(L, count + 1, "too many arguments to script");
-    for (int i = 1; i <= count; i++) lua_pushstring(L, argv[script + i]);
-    status = host_call(L, count, 0);
-  }
+  if (status == LUA_OK) status = host_call(L, push_arguments(L), 0);
   return host_report(L, status);
 }
 
@@ -166,8 +192,7 @@ static int host_exit(lua_State *L) {
     status = lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE;
   else
     status = (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
-  if (host_finish(L) != LUA_OK && status == EXIT_SUCCESS)
-    status = STATUS_ERROR;
+  if (host_finish(L) != LUA_OK && status == EXIT_SUCCESS) status = STATUS_ERROR;
   if (lua_toboolean(L, 2)) lua_close(L);
   exit(status);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Ctrl-C. A debug hook, which a signal handler may set, makes running code raise
- * "interrupted!"; but a hook belongs to one coroutine, and a busy task may be any.
- * So the state's allocator, which Lua tells when it makes a coroutine, keeps the
- * set of all that live, and the handler hooks each of them. Waits ask
- * host_interrupted() instead.
+ * Ctrl-C. A debug hook, which a signal handler may set, makes running code
+ * raise "interrupted!"; but a hook belongs to one coroutine, and a busy task
+ * may be any. So the state's allocator, which Lua tells when it makes a
+ * coroutine, keeps the set of all that live, and the handler hooks each of
+ * them. Waits ask host_interrupted() instead.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,12 +19,12 @@
 #include "host/host.h"
 
 /* Coroutines that live, an open hash table; empty slots are NULL. The handler
- * reads it, so whoever changes it sets `busy`, and hooks afterwards if the handler
- * came meanwhile. */
+ * reads it, so whoever changes it sets `busy`, and hooks afterwards if the
+ * handler came meanwhile. */
 static struct {
   lua_State **slots;
-  size_t mask, count;    /* slots - 1, those used */
-  size_t sizes[2];       /* of the blocks: the main one, the others */
+  size_t mask, count; /* slots - 1, those used */
+  size_t sizes[2];    /* of the blocks: the main one, the others */
   volatile sig_atomic_t busy, missed;
 } set;
 static volatile sig_atomic_t pending; /* Ctrl-C without an effect yet */
@@ -33,8 +33,9 @@ static pthread_t owner;               /* the thread that runs Lua */
 static void stop(lua_State *L, lua_Debug *ar);
 
 static void hook_all(lua_Hook hook) {
-  int mask = hook == NULL ? 0
-             : LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
+  int mask = hook == NULL
+                 ? 0
+                 : LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT;
   for (size_t i = 0; set.slots != NULL && i <= set.mask; i++)
     if (set.slots[i] != NULL) lua_sethook(set.slots[i], hook, mask, 1);
 }
@@ -175,33 +176,11 @@ static int panic(lua_State *L) {
   return 0; /* Lua aborts */
 }
 
-typedef struct warnings {
-  bool off;
-  bool begun; /* a message whose end is to come */
-} warnings;
-
-/* Warnings go to stderr, on from the start: a finalizer's error is told by no
- * other means. */
-static void warn(void *data, const char *text, int to_be_continued) {
-  static const char head[] = "Lua warning: ";
-  warnings *state = data;
-  if (!state->begun && !to_be_continued && text[0] == '@') {
-    if (strcmp(text, "@off") == 0) state->off = true;
-    if (strcmp(text, "@on") == 0) state->off = false;
-    return;
-  }
-  if (!state->off)
-    fprintf(stderr, "%s%s%s", state->begun ? "" : head, text,
-            to_be_continued ? "" : "\n");
-  state->begun = to_be_continued != 0;
-}
-
 lua_State *host_new_state(void) {
-  static warnings state;
   owner = pthread_self();
   lua_State *L = lua_newstate(allocate, NULL);
   if (L == NULL) return NULL;
   lua_atpanic(L, panic);
-  lua_setwarnf(L, warn, &state);
+  host_open_warnings(L);
   return L;
 }
