@@ -37,7 +37,9 @@ function(tps_c_test file)
 endfunction()
 
 # A sanitized module can't be loaded by a plain lua5.4, so there the command
-# alone runs the specs. What is about the one or the other runs there only.
+# alone runs the specs. What is about the one or the other runs there only. Once
+# more all of it runs with the compiler out of sight ("no_nvrtc/<name>"), from the
+# PTX in spec/ptx.
 function(tps_lua_spec file)
   cmake_path(GET file FILENAME base)
   string(REGEX REPLACE "_spec\\.lua$" "" name ${base})
@@ -48,6 +50,12 @@ function(tps_lua_spec file)
   if(NOT TPS_SANITIZE AND NOT name STREQUAL "host")
     tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}
                   ${TPS_LUA54} spec/${base})
+  endif()
+  if(NOT TPS_SANITIZE AND NOT name MATCHES "^(module|host_lua|layers)$")
+    tps_spec_test(no_nvrtc/${name} --busted ${TPS_BUSTED}
+                  $<TARGET_FILE:tpstream> spec/${base})
+    set_property(TEST no_nvrtc/${name} APPEND PROPERTY
+                 ENVIRONMENT "TPSTREAM_NVRTC=/nonexistent")
   endif()
 endfunction()
 
