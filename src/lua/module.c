@@ -94,7 +94,8 @@ static int module_load(lua_State *L) {
 static bool is_instance(const char *name) { return strchr(name, '<') != NULL; }
 
 /* Pushes the runtime's module that has the instance, compiled now unless it was
- * before; NULL (and nothing pushed) when there is none. */
+ * before; NULL (and nothing pushed) when there is none. Raises what is no fault
+ * of the name's. */
 static tps_module *push_instance(lua_State *L, const char *name) {
   int top = lua_gettop(L);
   tps_error err;
@@ -106,10 +107,12 @@ static tps_module *push_instance(lua_State *L, const char *name) {
   lua_getiuservalue(L, 1, TPS_MODULE_OPTIONS); /* instances source options */
   if (lua_getfield(L, top + 1, name) != LUA_TUSERDATA) {
     lua_pop(L, 1);
-    if (tps_compile(L, top + 2, top + 3, name, &err) != 0) {
+    int code = tps_compile(L, top + 2, top + 3, name, &err);
+    if (code == TPS_COMPILATION || code == TPS_NOT_FOUND) {
       lua_settop(L, top);
       return NULL;
     }
+    if (code != 0) tps_raise(L, &err);
     lua_pushvalue(L, -1);
     lua_setfield(L, top + 1, name);
   }

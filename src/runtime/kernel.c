@@ -54,7 +54,10 @@ void tps_list_nearest(const char *const *names, size_t count, const char *name,
   const char **order = malloc((count + 1) * sizeof *order);
   size_t used = 0, i;
   buffer[0] = '\0';
-  if (order == NULL) return;
+  if (order == NULL) {
+    snprintf(buffer, size, "%zu, no memory to list them", count);
+    return;
+  }
   memcpy(order, names, count * sizeof *order);
   for (i = 0; i < count && i < LISTED; i++) {
     nearest_first(order, count, i, name);
@@ -103,16 +106,18 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
     return tps_fail(err, TPS_NOT_FOUND,
                     "no kernel '%.256s': the module has none", name);
   const char **names = malloc(desc->kernel_count * sizeof *names);
-  char list[1500] = "";
+  if (names == NULL)
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  char list[1500];
   size_t count = 0;
-  for (size_t i = 0; names != NULL && i < desc->kernel_count; i++) {
+  for (size_t i = 0; i < desc->kernel_count; i++) {
     const tps_kernel_desc *k = &desc->kernels[i];
     if (!ambiguous)
       names[count++] = k->plain;
     else if (tps_same_name(k->plain, name))
       names[count++] = k->signature;
   }
-  if (names != NULL) tps_list_nearest(names, count, name, list, sizeof list);
+  tps_list_nearest(names, count, name, list, sizeof list);
   free(names);
   return tps_fail(err, TPS_NOT_FOUND,
                   ambiguous ? "several kernels '%.256s': ask for one of %s"
