@@ -61,7 +61,12 @@ void tps_functions(lua_State *L, const luaL_Reg *functions) {
   lua_pop(L, 1);
 }
 
+static void stress(lua_State *L) {
+  if (tps_lua_of(L)->gc_stress) lua_gc(L, LUA_GCCOLLECT);
+}
+
 void *tps_new(lua_State *L, tps_type type, size_t size, int user_values) {
+  if (type != TPS_TYPE_STATE) stress(L);
   void *box = lua_newuserdatauv(L, size, user_values);
   memset(box, 0, size);
   if (!tps_sealed(type)) {
@@ -70,11 +75,14 @@ void *tps_new(lua_State *L, tps_type type, size_t size, int user_values) {
   }
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_METATABLES + (int)type);
   lua_setmetatable(L, -2);
-  *(tps_head *)box = (tps_head){tps_seal(box, type), tps_lua_of(L)};
+  tps_lua *lua = tps_lua_of(L);
+  uintptr_t seal = lua->gc_stress ? 0 : tps_seal(box, type);
+  *(tps_head *)box = (tps_head){seal, lua};
   return box;
 }
 
 void *tps_to_any(lua_State *L, int index, tps_type type) {
+  stress(L);
   if (lua_type(L, index) != LUA_TUSERDATA) return NULL;
   if (!lua_getmetatable(L, index)) return NULL;
   const void *meta = lua_topointer(L, -1);

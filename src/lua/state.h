@@ -70,6 +70,7 @@ typedef struct tps_lua {
   const void *meta[TPS_TYPE_COUNT];
   tps_lua_device *initial; /* its device, once looked up */
   bool strict;
+  bool gc_stress; /* TPSTREAM_GC_STRESS=1: a full collection at every entry */
   bool fault_told; /* a device's fault has been raised in this state */
   int (*interrupt)(void); /* the host's flag, or NULL */
   lua_Hook hook;          /* of the main coroutine when the wait began */
@@ -94,7 +95,9 @@ static inline tps_lua *tps_lua_of(lua_State *L) {
 extern const char *const tps_type_names[TPS_TYPE_COUNT];
 
 /* Begins a box. The seal is made of type and address, so no other memory holds
- * it by chance; finalizers break it, lest what Lua puts there next has it. */
+ * it by chance; finalizers break it, lest what Lua puts there next has it. Under
+ * gc_stress there are none, so that every check leads to tps_to_any, which
+ * collects: what is usual pays nothing for that. */
 typedef struct tps_head {
   uintptr_t seal;
   tps_lua *lua;

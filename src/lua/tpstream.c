@@ -10,6 +10,7 @@
 #include "lua/interface.h"
 #include "lua/state.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the state ----------------------------------------------------------- */
@@ -64,6 +65,8 @@ static tps_lua *push_state(lua_State *L) {
   lua_pop(L, 1);
   tps_lua *lua = (tps_lua *)tps_new(L, TPS_TYPE_STATE, sizeof(tps_lua),
                                     TPS_UV_COUNT);
+  const char *stress = getenv("TPSTREAM_GC_STRESS");
+  lua->gc_stress = stress != NULL && strcmp(stress, "1") == 0;
   lua->main = main_thread(L);
   set_table(L, TPS_UV_DEVICES, NULL);
   set_table(L, TPS_UV_STREAMS, "v");
