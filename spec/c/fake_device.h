@@ -47,6 +47,8 @@ typedef struct fake_task {
   uint64_t to, from, bytes, pattern;
   unsigned width;
   tps_op *op;
+  void (*call)(void *data, bool failed); /* of HOST */
+  void *data;
 } fake_task;
 
 typedef struct fake_stream {
@@ -76,7 +78,7 @@ typedef struct fake_device {
   fake_event *dead;
   int crimes, waits, unpins, unloads;
   int live_streams, live_events, live_pinned, live_modules, live_memories;
-  int records, event_waits, frees, launches;
+  int records, event_waits, frees, launches, adopted;
   uint64_t limit; /* of an allocation */
 } fake_device;
 
@@ -194,6 +196,7 @@ static void run_task(fake_stream *s, fake_task *t) {
     t->mark->done = true;
     t->mark->when = ++fake_clock;
   }
+  if (t->kind == TPS_OP_HOST) t->call(t->data, false);
   if (t->kind == TPS_OP_ALLOC) fake_find(f, t->to)->allocated = true;
   if (t->kind == TPS_OP_FREE) {
     s->frees++;
@@ -460,6 +463,40 @@ static uint64_t fake_handle(tps_device *d, tps_device_stream *stream) {
   return (uint64_t)(uintptr_t)stream;
 }
 
+/* As on a GPU, nothing is called after a fault. */
+static int fake_stream_notify(tps_device *d, tps_device_stream *stream,
+                              void (*notify)(void *data, bool failed),
+                              void *data, tps_op *op, tps_error *err) {
+  FAKE_BEGIN(d);
+  FAKE_FAULT(err);
+  push((fake_stream *)stream,
+       (fake_task){.kind = TPS_OP_HOST, .call = notify, .data = data}, op);
+  FAKE_END(0);
+}
+
+static int fake_stream_adopt(tps_device *d, uint64_t handle,
+                             tps_device_stream **out, int *priority,
+                             bool *blocking, tps_error *err) {
+  FAKE_BEGIN(d);
+  FAKE_FAULT(err);
+  fake_stream *s = f->streams;
+  while (s != NULL && (uint64_t)(uintptr_t)s != handle) s = s->next;
+  if (s == NULL || s->destroyed)
+    FAKE_END(tps_fail(err, TPS_INVALID_HANDLE, "no such stream"));
+  *out = (tps_device_stream *)s;
+  *priority = -1;
+  *blocking = false;
+  f->adopted++;
+  FAKE_END(0);
+}
+
+static void fake_stream_forget(tps_device *d, tps_device_stream *stream) {
+  (void)stream;
+  FAKE_BEGIN(d);
+  f->adopted--;
+  pthread_mutex_unlock(&fake_lock);
+}
+
 static uint64_t fake_event_handle(tps_device *d, tps_device_event *event) {
   (void)d;
   return (uint64_t)(uintptr_t)event;
@@ -718,6 +755,9 @@ static const tps_device_face fake_face = {
     .kernel_occupancy = fake_occupancy,
     .global_find = fake_global_find,
     .launch = fake_launch,
+    .stream_notify = fake_stream_notify,
+    .stream_adopt = fake_stream_adopt,
+    .stream_forget = fake_stream_forget,
 };
 
 /* ---- in place of cuda/ and sim/ ------------------------------------------ */

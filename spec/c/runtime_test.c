@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "fake_device.h"
+#include "runtime/callback.h"
 #include "runtime/event.h"
 #include "runtime/memory.h"
 #include "runtime/module.h"
@@ -853,6 +854,170 @@ static void other_devices_memory_is_refused(void **state) {
   assert_int_equal(FAKE(w.peer)->crimes, 0);
 }
 
+/* ---- streams of others --------------------------------------------------- */
+
+/* Somebody else's stream, and ours for it. */
+static tps_stream *adopt(world *w, tps_device_stream **theirs) {
+  int priority;
+  tps_stream *stream = NULL;
+  OK(w->device->face->stream_create(w->device, 0, 0, theirs, &priority,
+                                    &w->err));
+  OK(tps_stream_adopt(w->context, w->device, (uint64_t)(uintptr_t)*theirs,
+                      &stream, &w->err));
+  return stream;
+}
+
+static void foreign_streams_are_found_and_forgotten(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, TPS_SIM);
+  tps_device_stream *theirs;
+  tps_stream *s = adopt(&w, &theirs), *t;
+  uint64_t handle = (uint64_t)(uintptr_t)theirs;
+  assert_ptr_equal(tps_stream_find(w.context, w.device, handle), s);
+  assert_int_equal(tps_stream_driver_handle(s), handle);
+  assert_int_equal(s->priority, -1);
+  handle = tps_stream_driver_handle(w.s[2]);
+  assert_ptr_equal(tps_stream_find(w.context, w.device, handle), w.s[2]);
+  assert_null(tps_stream_find(w.context, w.device, 4711));
+  assert_int_equal(tps_stream_adopt(w.context, w.device, 4711, &t, &w.err),
+                   TPS_INVALID_HANDLE);
+  tps_stream_close(s);
+  assert_null(tps_stream_find(w.context, w.device, (uint64_t)(uintptr_t)theirs));
+  tps_stream_unref(s);
+  assert_int_equal(w.fake->adopted, 0);
+  assert_false(((fake_stream *)theirs)->destroyed);
+  w.device->face->stream_destroy(w.device, theirs);
+  close_world(&w);
+}
+
+/* Its owner destroys the stream while we still hold it: from then on nothing may
+ * ask it, and memory is freed after its work all the same. */
+static void foreign_uses_are_marked_at_once(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, TPS_SIM);
+  tps_device_stream *theirs;
+  tps_stream *s = adopt(&w, &theirs);
+  tps_memory *m = allocate(&w, 0, 100), *own = NULL;
+  use(&w, 0, m);
+  fake_finish(w.device);
+  OK(tps_memory_fill(s, m, 0, 7, 1, m->bytes, &w.err));
+  OK(tps_memory_allocate(s, 50, &own, &w.err));
+  OK(tps_memory_fill(s, own, 0, 7, 1, 50, &w.err));
+  w.device->face->stream_destroy(w.device, theirs);
+  tps_memory_unref(m);
+  tps_memory_unref(own);
+  w.fake->stall = true;
+  assert_int_equal(tps_context_synchronize(w.context, 1000, &w.err),
+                   TPS_NOT_READY);
+  w.fake->stall = false;
+  tps_context_reclaim(w.context);
+  assert_int_equal(w.fake->frees, 0);
+  fake_finish(w.device);
+  assert_int_equal(w.fake->frees, 2);
+  OK(tps_context_synchronize(w.context, TPS_FOREVER, &w.err));
+  tps_stream_unref(s);
+  close_world(&w);
+}
+
+static void forgotten_streams_keep_their_end(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, TPS_SIM);
+  tps_device_stream *theirs;
+  tps_stream *s = adopt(&w, &theirs);
+  tps_memory *m = allocate(&w, 0, 100);
+  fake_finish(w.device);
+  OK(tps_memory_fill(s, m, 0, 7, 1, m->bytes, &w.err));
+  tps_stream_unref(s);
+  w.device->face->stream_destroy(w.device, theirs);
+  tps_memory_unref(m);
+  assert_int_equal(w.fake->frees, 0);
+  fake_finish(w.device);
+  assert_int_equal(w.fake->frees, 1);
+  close_world(&w);
+}
+
+/* ---- callbacks ----------------------------------------------------------- */
+
+/* The token of the next one due, 0 for none. */
+static uint64_t due(world *w) {
+  uint64_t token;
+  return tps_callback_take(w->context, &token) ? token : 0;
+}
+
+static void callbacks_are_due_in_order(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, TPS_SIM);
+  tps_memory *m = allocate(&w, 0, 100);
+  assert_false(tps_callback_any(w.context));
+  assert_int_equal(due(&w), 0);
+  use(&w, 0, m);
+  OK(tps_callback_queue(w.s[0], 1, &w.err));
+  use(&w, 0, m);
+  OK(tps_callback_queue(w.s[0], 2, &w.err));
+  OK(tps_callback_queue(w.s[1], 3, &w.err));
+  assert_int_equal(due(&w), 3);
+  assert_int_equal(due(&w), 0);
+  assert_true(tps_callback_any(w.context));
+  tps_stream_close(w.s[0]); /* keeps them */
+  fake_finish(w.device);
+  assert_int_equal(due(&w), 1);
+  assert_int_equal(due(&w), 2);
+  assert_false(tps_callback_any(w.context));
+  assert_int_equal(tps_callback_queue(w.s[0], 4, &w.err), TPS_MISUSE);
+  assert_false(tps_callback_any(w.context));
+  tps_memory_unref(m);
+  close_world(&w);
+}
+
+static void contexts_close_with_callbacks_queued(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, TPS_SIM);
+  tps_memory *m = allocate(&w, 0, 100);
+  OK(tps_callback_queue(w.s[0], 1, &w.err)); /* due, never taken */
+  use(&w, 0, m);
+  OK(tps_callback_queue(w.s[0], 2, &w.err)); /* delivered to nobody */
+  tps_memory_unref(m);
+  tps_context_close(w.context);
+  drop_streams(&w);
+  fake_finish(w.device);
+  check_clean(&w);
+}
+
+static void faults_lose_callbacks(void **state) {
+  (void)state;
+  world w;
+  uint64_t token;
+  open_world(&w, TPS_SIM);
+  tps_memory *m = allocate(&w, 0, 100);
+  OK(tps_callback_queue(w.s[1], 1, &w.err)); /* due */
+  use(&w, 0, m);
+  OK(tps_callback_queue(w.s[0], 2, &w.err));
+  assert_false(tps_callback_lose(w.context, &token, &w.err));
+  tps_callback_look(w.context);
+  assert_false(tps_callback_lose(w.context, &token, &w.err));
+  w.fake->fault = TPS_ILLEGAL_ADDRESS;
+  assert_false(tps_callback_lose(w.context, &token, &w.err));
+  tps_callback_look(w.context); /* notices */
+  assert_true(tps_callback_lose(w.context, &token, &w.err));
+  assert_int_equal(token, 1);
+  assert_int_equal(w.err.code, TPS_ILLEGAL_ADDRESS);
+  assert_true(tps_callback_lose(w.context, &token, &w.err));
+  assert_int_equal(token, 2);
+  assert_false(tps_callback_lose(w.context, &token, &w.err));
+  assert_int_equal(due(&w), 0);
+  assert_false(tps_callback_any(w.context));
+  assert_int_equal(tps_callback_queue(w.s[0], 3, &w.err), TPS_ILLEGAL_ADDRESS);
+  tps_memory_unref(m);
+  drop_streams(&w);
+  tps_context_close(w.context);
+  assert_int_equal(w.fake->crimes, 0);
+}
+
 /* ---- faults -------------------------------------------------------------- */
 
 static void a_fault_names_its_launch(void **state) {
@@ -1169,6 +1334,12 @@ int main(void) {
       cmocka_unit_test(limits_name_the_bound),
       cmocka_unit_test(images_are_told_apart),
       cmocka_unit_test(other_devices_memory_is_refused),
+      cmocka_unit_test(foreign_streams_are_found_and_forgotten),
+      cmocka_unit_test(foreign_uses_are_marked_at_once),
+      cmocka_unit_test(forgotten_streams_keep_their_end),
+      cmocka_unit_test(callbacks_are_due_in_order),
+      cmocka_unit_test(contexts_close_with_callbacks_queued),
+      cmocka_unit_test(faults_lose_callbacks),
       cmocka_unit_test(a_fault_names_its_launch),
       cmocka_unit_test(a_fault_names_several),
       cmocka_unit_test(dropping_after_a_fault_is_silent),

@@ -198,15 +198,14 @@ bool tps_callback_lose(tps_context *context, uint64_t *token, tps_error *err) {
   return true;
 }
 
-/* A device answers for all its streams: one of each is enough. */
+/* A device answers for all its streams: one that is busy is enough. */
 void tps_callback_look(tps_context *context) {
   const struct tps_inbox *inbox = context->parts->inbox;
   const tps_device *asked = NULL;
   for (callback *c = inbox == NULL ? NULL : inbox->first; c != NULL;
        c = c->next) {
     if (c->stream->device == asked) continue;
-    asked = c->stream->device;
-    tps_stream_idle(c->stream);
+    if (!tps_stream_idle(c->stream)) asked = c->stream->device;
   }
 }
 
