@@ -97,10 +97,7 @@ static void push_name(lua_State *L, const char *device) {
 }
 
 static void push_stream(lua_State *L, const char *device, void *handle) {
-  luaL_checkstack(L, 8, "tpstream");
-  lua_getfield(L, LUA_REGISTRYINDEX, TPS_LIBRARY_KEY);
-  lua_getfield(L, -1, "ExternalStream");
-  lua_remove(L, -2);
+  push_closure(L, tps_stream_external);
   lua_pushinteger(L, (lua_Integer)(uintptr_t)handle);
   push_name(L, device);
   lua_call(L, 2, 1);
