@@ -6,9 +6,9 @@
  * {[0] = count, Stream, fn, arguments...}.
  *
  * The first callback that fails ends the safe point with its error as it is. On
- * the main coroutine it keeps its traceback, too: nothing is called in protected
- * mode until then, and a to-be-closed value runs the others while that error
- * passes.
+ * the main coroutine it keeps its traceback, too: nothing is called in
+ * protected mode until then, and a to-be-closed value runs the others while
+ * that error passes.
  *
  * A callback that itself waits runs no others: each begins when the one before
  * has ended. */
@@ -231,8 +231,7 @@ static int callback_poll(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg runner_meta[] = {{"__close", runner_close},
-                                       {NULL, NULL}};
+static const luaL_Reg runner_meta[] = {{"__close", runner_close}, {NULL, NULL}};
 static const luaL_Reg runner_methods[] = {{NULL, NULL}};
 static const luaL_Reg callback_functions[] = {{"poll", callback_poll},
                                               {NULL, NULL}};

@@ -15,7 +15,7 @@ typedef struct callback {
   tps_stream *stream;               /* held */
   struct tps_inbox *inbox;
   uint64_t token;
-  bool taken;      /* under the inbox's lock: the context has let go of it */
+  bool taken; /* under the inbox's lock: the context has let go of it */
   atomic_int refs;
 } callback;
 

@@ -199,6 +199,7 @@ void tps_stream_close(tps_stream *stream) {
   struct tps_stream_parts *parts = stream->parts;
   tps_local *local = parts->local;
   tps_error err;
+  tps_spares_flush(stream);
   stream->closed = true;
   stream->handle = NULL;
   list_remove(&local->open, stream);
@@ -245,6 +246,7 @@ void tps_stream_settle_some(tps_local *local, unsigned limit) {
 
 void tps_stream_destroy(tps_stream *stream) {
   struct tps_stream_parts *parts = stream->parts;
+  tps_spares_flush(stream);
   if (parts->closing != NULL) tps_event_give(parts->local, parts->closing);
   destroy_handle(stream);
   free_stream(stream);
@@ -369,8 +371,7 @@ static int wait_event(tps_stream *stream, tps_device_event *event, tps_op *op,
 static int end_of(tps_stream *earlier, bool force, tps_device_event **out,
                   bool *pooled, tps_error *err) {
   const struct tps_stream_parts *parts = earlier->parts;
-  *pooled =
-      parts->handle != NULL && (!parts->foreign || parts->stale || force);
+  *pooled = parts->handle != NULL && (!parts->foreign || parts->stale || force);
   *out = parts->closing;
   return *pooled ? tps_event_mark(earlier, out, err) : 0;
 }
