@@ -43,7 +43,7 @@ endfunction()
 function(tps_lua_spec file)
   cmake_path(GET file FILENAME base)
   string(REGEX REPLACE "_spec\\.lua$" "" name ${base})
-  if(NOT name STREQUAL "module")
+  if(NOT name MATCHES "^(module|install)$")
     tps_spec_test(host/${name} --busted ${TPS_BUSTED}
                   $<TARGET_FILE:tpstream> spec/${base})
   endif()
@@ -51,7 +51,8 @@ function(tps_lua_spec file)
     tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}
                   ${TPS_LUA54} spec/${base})
   endif()
-  if(NOT TPS_SANITIZE AND NOT name MATCHES "^(module|host_lua|layers)$")
+  set(elsewhere "^(module|install|host_lua|layers)$")
+  if(NOT TPS_SANITIZE AND NOT name MATCHES "${elsewhere}")
     tps_spec_test(no_nvrtc/${name} --busted ${TPS_BUSTED}
                   $<TARGET_FILE:tpstream> spec/${base})
     set_property(TEST no_nvrtc/${name} APPEND PROPERTY
