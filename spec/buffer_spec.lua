@@ -241,6 +241,15 @@ describe("making a buffer", function()
       assert.equal(16, #b)
     end)
 
+  it("refuses more pinned memory than the machine has", function()
+    for _, bytes in ipairs { 1 << 42, 1 << 50 } do
+      local ok, e = pcall(tp.pinned, "u8", bytes)
+      assert.is_false(ok)
+      assert.equal("cudaErrorMemoryAllocation", e.code)
+      assert.matches(tostring(bytes), tostring(e), 1, true)
+    end
+  end)
+
   it("refuses holes and other types in a table", function()
     assert.matches("element 2", message_of(tp.buffer, "f32", { 1, "2", 3 }))
     assert.matches("element 1", message_of(tp.buffer, "i32", { {} }))

@@ -16,9 +16,11 @@
 #include "sim/memory.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define ALIGNMENT 256u
 #define GUARD_LEAST UINT64_C(4096)
@@ -328,6 +330,27 @@ static int does_not_fit(tps_sim_space *space, uint64_t bytes, uint64_t left,
                   (unsigned long long)space->total);
 }
 
+/* Bytes that the host can give without swapping its programs out or ending
+ * one of them; what is there at all where Linux does not tell. */
+static uint64_t host_available(void) {
+  unsigned long long kilobytes = 0;
+  char line[128];
+  FILE *file = fopen("/proc/meminfo", "re");
+  while (file != NULL && kilobytes == 0 && fgets(line, sizeof line, file))
+    sscanf(line, "MemAvailable: %llu", &kilobytes);
+  if (file != NULL) fclose(file);
+  if (kilobytes > 0) return kilobytes << 10;
+  return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+#define LOOK_FROM ((uint64_t)64 << 20) /* less is not worth a look */
+
+/* Pinned memory is all touched at once: a host that lacks it would end us. */
+static bool host_lacks(uint64_t bytes, tps_sim_memory_kind kind) {
+  return kind == TPS_SIM_PINNED && bytes >= LOOK_FROM &&
+         bytes > host_available();
+}
+
 int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
                            tps_sim_memory_kind kind, uint64_t credit,
                            tps_sim_allocation **out, tps_error *err) {
@@ -339,7 +362,8 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
   int code = 0;
   if (bytes > LARGEST || (kind != TPS_SIM_PINNED && rounded(bytes) > left)) {
     code = does_not_fit(space, bytes, left, err);
-  } else if ((*out = add(space, bytes, kind)) == NULL) {
+  } else if (host_lacks(bytes, kind) ||
+             (*out = add(space, bytes, kind)) == NULL) {
     code = tps_fail(
         err, kind == TPS_SIM_PINNED ? TPS_OUT_OF_MEMORY : TPS_NO_HOST_MEMORY,
         "the host has no %llu bytes for the simulated device",
