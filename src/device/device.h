@@ -235,6 +235,8 @@ struct tps_device {
   tps_device_kind kind;
   int ordinal;
   tps_device_properties properties;
+  bool recycles; /* freed memory may be handed out again in stream order without
+                    asking the device */
   void *runtime; /* the runtime's state for this device */
 };
 

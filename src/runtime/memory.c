@@ -120,6 +120,22 @@ static void count_allocation(tps_memory_stats *stats, uint64_t bytes) {
     stats->peak_bytes = stats->live_bytes;
 }
 
+/* From what was freed on this stream before, else from the device; where that
+ * has none left, once more when it has got back what is kept. */
+static int find_address(tps_stream *stream, tps_memory *memory, tps_op *op,
+                        tps_error *err) {
+  tps_device *device = stream->device;
+  memory->address = tps_spare_take(stream, memory->bytes);
+  if (memory->address != 0) return 0;
+  int code = device->face->memory_allocate(device, memory->bytes,
+                                           stream->handle, op,
+                                           &memory->address, err);
+  if (code != TPS_OUT_OF_MEMORY || !tps_spares_flush_all(stream->parts->local))
+    return code;
+  return device->face->memory_allocate(device, memory->bytes, stream->handle,
+                                       op, &memory->address, err);
+}
+
 /* Queues the allocation and makes the stream the memory's home. */
 static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
   tps_device *device = stream->device;
@@ -131,8 +147,7 @@ static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
   code = tps_op_touch(op, memory, 0, memory->bytes, TPS_ACCESS_NONE, err);
   if (code != 0) return code;
   tps_op_announce(op);
-  code = device->face->memory_allocate(device, memory->bytes, stream->handle,
-                                       op, &memory->address, err);
+  code = find_address(stream, memory, op, err);
   if (code != 0) {
     memory->address = 0;
     tps_op_broke(op);

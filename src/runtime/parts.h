@@ -96,6 +96,7 @@ struct tps_local {
   tps_memory *unfreed; /* dropped, but the free could not be queued yet */
   tps_loaded *dead;    /* modules to unload */
   struct tps_staging *staging;
+  uint64_t spare_bytes; /* of all streams' spares */
   tps_memory_stats stats;
 };
 
@@ -163,6 +164,11 @@ static inline void tps_waited(const tps_context *context,
 
 /* ---- streams ------------------------------------------------------------- */
 
+#define TPS_SPARES 4u
+typedef struct tps_spare {
+  uint64_t address, bytes;
+} tps_spare;
+
 struct tps_stream_parts {
   tps_local *local;
   tps_device_stream
@@ -183,7 +189,20 @@ struct tps_stream_parts {
   tps_stream *next, *previous;
   uint32_t next_op;
   tps_op *ring[TPS_RING];
+  tps_spare spares[TPS_SPARES]; /* freed here, to be allocated here again */
+  unsigned spare_count;
 };
+
+/* ---- memory kept for the next allocation on the stream ------------------- */
+
+/* False: it has to be freed. */
+bool tps_spare_keep(tps_stream *stream, uint64_t address, uint64_t bytes);
+/* 0: there is none of this size. */
+uint64_t tps_spare_take(tps_stream *stream, uint64_t bytes);
+/* Queues the frees on the stream, whose driver handle must still be there. */
+void tps_spares_flush(tps_stream *stream);
+/* Those of all open streams; false if there were none. */
+bool tps_spares_flush_all(tps_local *local);
 
 /* Refuses a closed stream and a faulted device. */
 TPS_COLD int tps_stream_refuse(const tps_stream *stream, tps_error *err);

@@ -94,6 +94,7 @@ static int free_on(tps_memory *memory, tps_stream *stream, tps_error *err) {
   int code = tps_op_touch(op, memory, 0, memory->bytes, TPS_ACCESS_NONE, err);
   if (code == 0) {
     tps_op_announce(op);
+    if (tps_spare_keep(stream, memory->address, memory->bytes)) return 0;
     code = device->face->memory_free(device, memory->address,
                                      stream->parts->handle, op, err);
   }
