@@ -402,11 +402,38 @@ static unsigned char *element(lua_State *L, const tps_lua_buffer *b) {
          (uint64_t)(i - 1) * b->size;
 }
 
+/* A kernel that runs may use the element at the same time: each is read and
+ * written as a whole. */
+static void load_element(void *to, const void *from, unsigned size) {
+#define LOAD(type)                                                             \
+  __atomic_load((const type *)from, (type *)to, __ATOMIC_ACQUIRE)
+  switch (size) {
+    case 1: LOAD(uint8_t); break;
+    case 2: LOAD(uint16_t); break;
+    case 4: LOAD(uint32_t); break;
+    default: LOAD(uint64_t);
+  }
+#undef LOAD
+}
+
+static void store_element(void *to, void *from, unsigned size) {
+#define STORE(type) __atomic_store((type *)to, (type *)from, __ATOMIC_RELEASE)
+  switch (size) {
+    case 1: STORE(uint8_t); break;
+    case 2: STORE(uint16_t); break;
+    case 4: STORE(uint32_t); break;
+    default: STORE(uint64_t);
+  }
+#undef STORE
+}
+
 /* Upvalue 2: the methods. */
 static int buffer_index(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER) {
     tps_lua_buffer *b = self(L);
-    tps_push_element(L, b->dtype, element(L, b));
+    uint64_t value;
+    load_element(&value, element(L, b), b->size);
+    tps_push_element(L, b->dtype, &value);
     return 1;
   }
   lua_settop(L, 2);
@@ -419,12 +446,12 @@ static int buffer_newindex(lua_State *L) {
   if (lua_type(L, 2) != LUA_TNUMBER)
     return tps_misuse(L, "attempt to set a field of a buffer");
   unsigned char *to = element(L, b);
-  unsigned char value[8];
-  tps_fit fit = tps_element_from(L, 3, b->dtype, value);
+  uint64_t value;
+  tps_fit fit = tps_element_from(L, 3, b->dtype, &value);
   if (fit != TPS_FITS)
     return tps_misuse(L, "element %lld: %s", (long long)lua_tointeger(L, 2),
                       tps_push_misfit(L, 3, b->dtype, fit));
-  memcpy(to, value, b->size);
+  store_element(to, &value, b->size);
   return 0;
 }
 
