@@ -368,15 +368,19 @@ end
 
 -- Floating point to integer: saturates; NaN gives 0 from float32 to 32 bits, the
 -- top bit else.
-for suffix, to_integer in pairs {
-  rn = function(a)
+local ROUNDINGS = {
+  { "rn", function(a)
     local r = math.abs(a) < 2 ^ 52 and math.abs(a) + 0x1p52 - 0x1p52 or math.abs(a)
     return a < 0 and -r or r
-  end,
-  rz = function(a) return a < 0 and -math.floor(-a) or math.floor(a) end,
-  rd = math.floor,
-  ru = math.ceil,
-} do
+  end },
+  { "rz", function(a)
+    return a < 0 and -math.floor(-a) or math.floor(a)
+  end },
+  { "rd", math.floor },
+  { "ru", math.ceil },
+}
+for _, rounding in ipairs(ROUNDINGS) do
+  local suffix, to_integer = table.unpack(rounding)
   local function saturate(least, most, nan)
     return function(a)
       if a ~= a then return nan end

@@ -82,6 +82,7 @@ local function run_busted(launcher, interpreter, spec)
     timeout = tonumber(os.getenv "TPS_SPEC_TIMEOUT" or 300),
     env = {
       TPS_COUNTS = counts,
+      TPS_LAUNCHER = launcher,
       TPSTREAM_SIM_DEVICES = os.getenv "TPSTREAM_SIM_DEVICES" or "2",
       TPS_INTERPRETER = interpreter,
       LUA_CPATH = (is_module and build .. "/?.so;" or "")
