@@ -25,16 +25,34 @@ function(tps_spec_test name)
     ENVIRONMENT "${TPS_SPEC_ENVIRONMENT}")
 endfunction()
 
+# Those that make Lua states of their own, and what injection_test stands in
+# front of to let it fail.
+set(TPS_EMBEDDING_TESTS injection_test interface_test states_test)
+set(TPS_WRAPPED malloc calloc realloc aligned_alloc strdup vasprintf asprintf
+    mmap tps_sim_device_open)
+
 function(tps_c_test file)
   cmake_path(GET file STEM name)
   add_executable(${name} ${file})
   target_include_directories(${name} SYSTEM PRIVATE ${TPS_CMOCKA_INCLUDE})
+  if(name IN_LIST TPS_EMBEDDING_TESTS)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:tps_lua>)
+    target_link_libraries(${name} PRIVATE tps_lua_headers ${TPS_LUA_LIBRARY})
+  endif()
+  if(name STREQUAL "injection_test")
+    list(TRANSFORM TPS_WRAPPED PREPEND "-Wl,--wrap=" OUTPUT_VARIABLE wraps)
+    target_link_options(${name} PRIVATE ${wraps})
+  endif()
   target_link_libraries(${name} PRIVATE tps ${TPS_CMOCKA_LIBRARY})
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/spec)
   string(REGEX REPLACE "_test$" "" short ${name})
   tps_spec_test(c/${short} --c $<TARGET_FILE:${name}>)
 endfunction()
+
+# Again with a full collection at every entry of the library: what is not slow
+# that way (tools/check runs all).
+set(TPS_STRESSED event injection scope)
 
 # A sanitized module can't be loaded by a plain lua5.4, so there the command
 # alone runs the specs. What is about the one or the other runs there only. Once
@@ -46,6 +64,12 @@ function(tps_lua_spec file)
   if(NOT name MATCHES "^(module|install)$")
     tps_spec_test(host/${name} --busted ${TPS_BUSTED}
                   $<TARGET_FILE:tpstream> spec/${base})
+  endif()
+  if(name IN_LIST TPS_STRESSED)
+    tps_spec_test(stress/${name} --busted ${TPS_BUSTED}
+                  $<TARGET_FILE:tpstream> spec/${base})
+    set_property(TEST stress/${name} APPEND PROPERTY ENVIRONMENT
+                 TPSTREAM_GC_STRESS=1)
   endif()
   if(NOT TPS_SANITIZE AND NOT name STREQUAL "host")
     tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}
