@@ -56,8 +56,8 @@ end
 local function pack_plain(path, data, at, wanted, max)
   local parts, format = {}, max > 255 and ">I2" or "B"
   for digits in data:sub(at - 1):gsub("#[^\n]*", ""):gmatch "%S+" do
-    local value = math.tointeger(tonumber(digits))
-    if not value or value < 0 or value > max then
+    local value = digits:find "^%d+$" and math.tointeger(tonumber(digits))
+    if not value or value > max then
       fail("%s: sample %d is '%s' (0 to %d is expected)", path, #parts + 1,
         digits:sub(1, 20), max)
     end

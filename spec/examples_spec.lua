@@ -140,6 +140,7 @@ describe("pipeline.lua", function()
     ["a maximum of 70000"] = { "P5\n2 2\n70000\n\0\0\0\0", "70000" },
     ["missing samples"] = { "P6\n4 4\n255\n1234", "cut short: 4 samples" },
     ["a bad sample"] = { "P2\n2 2\n255\n1 2 x 4", "sample 3" },
+    ["a sample in hexadecimal"] = { "P2\n2 1\n99\n1 0x2\n", "sample 2" },
     ["a sample over the maximum"] = { "P2\n2 1\n7\n1 8\n", "sample 2" },
   } do
     it(name .. " is a clear error", function()

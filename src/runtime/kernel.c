@@ -99,6 +99,15 @@ bool tps_same_name(const char *plain, const char *name) {
   return false;
 }
 
+/* As mod:kernels() lists it: plain where that is unique. */
+static const char *listed_name(const tps_image_desc *desc, size_t i) {
+  const tps_kernel_desc *k = &desc->kernels[i];
+  for (size_t j = 0; j < desc->kernel_count; j++)
+    if (j != i && strcmp(desc->kernels[j].plain, k->plain) == 0)
+      return k->signature;
+  return k->plain;
+}
+
 static int not_found(const tps_module *module, const char *name, bool ambiguous,
                      tps_error *err) {
   const tps_image_desc *desc = &module->desc;
@@ -113,7 +122,7 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
   for (size_t i = 0; i < desc->kernel_count; i++) {
     const tps_kernel_desc *k = &desc->kernels[i];
     if (!ambiguous)
-      names[count++] = k->plain;
+      names[count++] = listed_name(desc, i);
     else if (tps_same_name(k->plain, name))
       names[count++] = k->signature;
   }
