@@ -1,6 +1,5 @@
--- Installs into a folder of its own and uses what is there: the command, the module,
--- the header, pkg-config, the CMake package and the examples; then the same after
--- the folder has been moved.
+-- Installs into a folder, moves that, and uses what is there: the command, the
+-- module, the header, pkg-config, the CMake package and the examples.
 local run = require "spec.support.run"
 
 local build = assert(os.getenv "TPS_BUILD")
@@ -88,14 +87,17 @@ describe("the installation", function()
   end)
 
   it("has a module that lua5.4 can require", function()
-    local r = run.command({ "lua5.4", "-e", 'print(require "tpstream"._VERSION)' },
-      { env = { LUA_CPATH = (find "tpstream.so"):gsub("tpstream%.so$", "?.so"),
+    local text = 'print(require "tpstream"._VERSION)'
+    local r = run.command({ "lua5.4", "-e", text }, {
+      env = { LUA_CPATH = (find "tpstream.so"):gsub("tpstream%.so$", "?.so"),
         TPSTREAM_DEVICE = "sim" } })
     assert.equal(0, r.status, r.stderr)
+    assert.matches("^%d+%.%d+%.%d+\n$", r.stdout)
   end)
 
   it("tells one version everywhere", function()
-    local version = sh("'%s/bin/tpstream' --version", prefix):match "%d+%.%d+%.%d+"
+    local version = sh("'%s/bin/tpstream' --version", prefix)
+      :match "%d+%.%d+%.%d+"
     local header = sh("cat '%s/include/tpstream.h'", prefix)
     local major, minor, patch = version:match "(%d+)%.(%d+)%.(%d+)"
     assert.equal(version, header:match '#define TPSTREAM_VERSION "([^"]+)"')
@@ -120,10 +122,10 @@ describe("tpstream.h", function()
         pending("no " .. command:match "^%S+")
         return
       end
-      local include = sh("pkg-config --cflags lua5.4 || echo -I/usr/include/lua5.4")
-      sh("echo '#include <tpstream.h>' > '%s/one.c' && %s -Wall -Wextra -Werror "
-        .. "-fsyntax-only -I'%s/include' %s '%s/one.c'", stage, command, prefix,
-        include:gsub("\n", " "), stage)
+      local lua = sh "pkg-config --cflags lua5.4 || echo -I/usr/include/lua5.4"
+      sh("echo '#include <tpstream.h>' > '%s/one.c' && %s -Wall -Wextra "
+        .. "-Werror -fsyntax-only -I'%s/include' %s '%s/one.c'", stage, command,
+        prefix, lua:gsub("\n", " "), stage)
     end)
   end
 end)
@@ -135,7 +137,7 @@ describe("examples/embed", function()
       return
     end
     sh("mkdir -p '%s/make' && make -C '%s/share/tpstream/examples/embed' "
-      .. "OUT='%s/make' PKG_CONFIG_PATH='%s' CFLAGS='-O1 -Wall -Wextra -Werror'",
+      .. "OUT='%s/make' PKG_CONFIG_PATH='%s' CFLAGS='-Wall -Wextra -Werror'",
       stage, prefix, stage, (find "tpstream.pc"):gsub("/[^/]*$", ""))
     check_embed(stage .. "/make/embed")
   end)
