@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * A program around the library: the ends of Lua states, in 120 orders and three
+ * ways, and two states on two threads. What ends a process, or a device, happens
+ * in a forked child; so those tests come first, before this process has a
+ * thread of the simulated device's.
+ *
+ * Without TPS_EVERY a sanitized build tries some of the orders only.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <lauxlib.h>
+#include <lualib.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lua/api.h"
+
+#define ORDERS 120
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define STEP 11
+#else
+#define STEP 1
+#endif
+
+/* Looking for leaks takes far longer than such a child's whole life. */
+int __lsan_is_turned_off(void);
+static bool leaks_do_not_count;
+int __lsan_is_turned_off(void) { return leaks_do_not_count; }
+
+static int step(void) { return getenv("TPS_EVERY") != NULL ? 1 : STEP; }
+
+/* ---- states -------------------------------------------------------------- */
+
+/* An error in a finalizer is told by a warning alone. */
+static void warn(void *data, const char *text, int more) {
+  (void)data, (void)more;
+  if (text[0] == '@') return;
+  fprintf(stderr, "warning: %s\n", text);
+  _exit(3);
+}
+
+static lua_State *open_state(void) {
+  lua_State *L = luaL_newstate();
+  if (L == NULL) abort();
+  lua_setwarnf(L, warn, NULL);
+  luaL_openlibs(L);
+  lua_pushliteral(L, "sim");
+  lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.device");
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
+  lua_pushcfunction(L, luaopen_tpstream);
+  lua_setfield(L, -2, "tpstream");
+  lua_pop(L, 1);
+  return L;
+}
+
+/* Runs a script with arguments; false: it failed, which is said. */
+static bool run(lua_State *L, const char *script, const char *a, const char *b,
+                int n) {
+  int status = luaL_loadbuffer(L, script, strlen(script), "=script");
+  if (status == LUA_OK) {
+    lua_pushstring(L, a);
+    lua_pushstring(L, b);
+    lua_pushinteger(L, n);
+    status = lua_pcall(L, 3, 0, 0);
+  }
+  if (status == LUA_OK) return true;
+  fprintf(stderr, "%s %s %d: %s\n", a, b, n, luaL_tolstring(L, -1, NULL));
+  lua_pop(L, 2);
+  return false;
+}
+
+static const char prelude[] =
+    "package.path = './?.lua;' .. package.path\n"
+    "local ending, how, n = ...\n"
+    "local tp = require 'tpstream'\n"
+    "local closing = require 'spec.support.closing'\n"
+    "assert(#closing.orders == 120)\n"
+    "closing.run(tp, closing.orders[n], { how = how:match '%a+',\n"
+    "  fault = how:find 'fault' ~= nil })\n"
+    "if ending == 'exit' then os.exit() end\n"
+    "if ending == 'exit and close' then os.exit(true, true) end\n";
+
+/* ---- 120 orders ---------------------------------------------------------- */
+
+static bool close_in_order(const char *ending, const char *how, int n) {
+  lua_State *L = open_state();
+  bool fine = run(L, prelude, ending, how, n);
+  lua_close(L);
+  return fine;
+}
+
+/* Orders first .. last end in a child of their own. */
+static void in_child(const char *ending, const char *how, int first, int last,
+                     int by) {
+  pid_t child = fork();
+  if (child == 0) {
+    leaks_do_not_count = first % (10 * step()) != 1;
+    bool fine = true;
+    for (int n = first; n <= last && fine; n += by)
+      fine = close_in_order(ending, how, n);
+    exit(fine ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  if (status != 0)
+    fail_msg("'%s', %s, orders %d to %d: status 0x%x", ending, how, first, last,
+             status);
+}
+
+static void each_in_child(const char *ending, const char *how) {
+  for (int n = 1; n <= ORDERS; n += step()) in_child(ending, how, n, n, 1);
+}
+
+static void at_the_end(void **state) {
+  (void)state;
+  in_child("end", "close", 1, ORDERS, 1);
+  in_child("end", "finalizers", 1, ORDERS, 1);
+  in_child("end", "none", 1, ORDERS, 10);
+}
+
+static void by_exit(void **state) {
+  (void)state;
+  each_in_child("exit", "close");
+}
+
+static void by_exit_and_close(void **state) {
+  (void)state;
+  each_in_child("exit and close", "finalizers");
+}
+
+/* The first state has the fault; those after it find the device refusing. */
+static void after_a_fault(void **state) {
+  (void)state;
+  each_in_child("end", "close, fault");
+  each_in_child("end", "finalizers, fault");
+  each_in_child("exit", "close, fault");
+  each_in_child("exit and close", "finalizers, fault");
+}
+
+/* ---- two threads --------------------------------------------------------- */
+
+static const char all_bodies[] =
+    "package.path = './?.lua;' .. package.path\n"
+    "local tp = require 'tpstream'\n"
+    "local _, _, rounds = ...\n"
+    "local bodies = require 'spec.support.bodies'\n"
+    "for _ = 1, rounds do\n"
+    "  for _, body in ipairs(bodies) do\n"
+    "    if not body.slow then\n"
+    "      local ok, e = xpcall(body.run, debug.traceback, tp)\n"
+    "      if not ok then error(body.name .. ': ' .. tostring(e), 0) end\n"
+    "    end\n"
+    "  end\n"
+    "end\n";
+
+static int rounds(void) { return STEP > 1 ? 2 : 5; }
+
+static void *run_bodies(void *argument) {
+  (void)argument;
+  lua_State *L = open_state();
+  bool fine = run(L, all_bodies, "bodies", "all", rounds());
+  lua_close(L);
+  return (void *)(intptr_t)fine;
+}
+
+static void *close_states(void *argument) {
+  (void)argument;
+  static const char *const ways[] = {"close", "finalizers", "none"};
+  bool fine = true;
+  for (int n = 1; n <= ORDERS && fine; n += step())
+    fine = close_in_order("end", ways[n % 3], n);
+  return (void *)(intptr_t)fine;
+}
+
+static void both(void *(*a)(void *), void *(*b)(void *)) {
+  pthread_t threads[2];
+  void *fine[2];
+  pthread_create(&threads[0], NULL, a, NULL);
+  pthread_create(&threads[1], NULL, b, NULL);
+  for (int i = 0; i < 2; i++) pthread_join(threads[i], &fine[i]);
+  if (fine[0] == NULL || fine[1] == NULL) fail_msg("a state's script failed");
+}
+
+static void two_states_work(void **state) {
+  (void)state;
+  both(run_bodies, run_bodies);
+}
+
+static void one_closes_while_one_works(void **state) {
+  (void)state;
+  both(run_bodies, close_states);
+  both(close_states, close_states);
+}
+
+static const char until_fault[] =
+    "local tp = require 'tpstream'\n"
+    "local ok, e\n"
+    "repeat\n"
+    "  ok, e = pcall(function()\n"
+    "    local s <close> = tp.Stream()\n"
+    "    local b = tp.zeros('i32', 10, { stream = s })\n"
+    "    s:synchronize()\n"
+    "  end)\n"
+    "until not ok\n"
+    "assert(e.code == 'cudaErrorIllegalAddress', tostring(e))\n";
+
+static void *wait_for_fault(void *argument) {
+  (void)argument;
+  lua_State *L = open_state();
+  bool fine = run(L, until_fault, "fault", "of another state", 0);
+  lua_close(L);
+  return (void *)(intptr_t)fine;
+}
+
+static void *make_fault(void *argument) {
+  (void)argument;
+  usleep(20000);
+  return (void *)(intptr_t)close_in_order("end", "close, fault", 1);
+}
+
+static void a_fault_is_for_both(void **state) {
+  (void)state;
+  pid_t child = fork();
+  if (child == 0) {
+    both(wait_for_fault, make_fault);
+    exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  assert_int_equal(status, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(at_the_end),
+      cmocka_unit_test(by_exit),
+      cmocka_unit_test(by_exit_and_close),
+      cmocka_unit_test(after_a_fault),
+      cmocka_unit_test(a_fault_is_for_both),
+      cmocka_unit_test(two_states_work),
+      cmocka_unit_test(one_closes_while_one_works),
+  };
+  return cmocka_run_group_tests_name("states", tests, NULL, NULL);
+}
