@@ -30,9 +30,10 @@ extern "C" __global__ void leapfrog(double *state, const double *gm,
     p[2][i] = p[2][i + n] = z;
     __syncthreads();
 
-    // The angle from the start has the sign of the cross product `across`.
+    // The angle from the start has the sign of the cross product `across`; at
+    // the start itself rounding may give that either sign.
     double dx = x - p[0][0], dy = y - p[1][0];
-    double across = sx * dy - sy * dx;
+    double across = first + step == 0 ? 0 : sx * dy - sy * dx;
     if (step > 0 && before < 0 && across >= 0 && sx * dx + sy * dy > 0) {
       turn++;
       when = dt * (first + step - 1 + before / (before - across));
