@@ -121,34 +121,45 @@ static void run_rest(lua_State *L, int index) {
  * the others run. */
 static int runner_close(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
-  bool failed = lua->running && lua->context != NULL;
-  lua->running = false;
+  bool failed = lua->running != NULL && lua->context != NULL;
+  lua->running = NULL;
   if (!failed) return 0;
   push_own(L, run_one);
-  lua->running = true;
+  lua->running = lua_touserdata(L, 1);
   run_rest(L, lua_gettop(L));
-  lua->running = false;
+  lua->running = NULL;
   return 0;
+}
+
+/* For a safe point that was left without its end, for want of memory. */
+static int runner_gc(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
+  if (lua->running == lua_touserdata(L, 1)) lua->running = NULL;
+  return 0;
+}
+
+static void push_runner(lua_State *L, tps_lua *lua) {
+  const void *runner = lua_newuserdatauv(L, 0, 0);
+  luaL_setmetatable(L, tps_type_names[TPS_TYPE_RUNNER]);
+  lua->running = runner;
 }
 
 /* On the main coroutine. */
 static lua_Integer run_open(lua_State *L, tps_lua *lua) {
   lua_Integer count = 0;
-  lua_newuserdatauv(L, 0, 0);
-  luaL_setmetatable(L, tps_type_names[TPS_TYPE_RUNNER]);
-  lua->running = true;
+  push_runner(L, lua);
   lua_toclose(L, -1);
   while (run_next(L)) count++;
-  lua->running = false;
+  lua->running = NULL;
   return count;
 }
 
 /* Elsewhere: a coroutine that ends by an error closes nothing by itself. */
 static lua_Integer run_protected(lua_State *L, tps_lua *lua) {
   lua_Integer count = 0;
+  push_runner(L, lua);
   push_own(L, run_one);
   int one = lua_gettop(L), status;
-  lua->running = true;
   for (;;) {
     lua_pushvalue(L, one);
     status = lua_pcall(L, 0, 1, 0);
@@ -157,7 +168,7 @@ static lua_Integer run_protected(lua_State *L, tps_lua *lua) {
     count++;
   }
   if (status != LUA_OK) run_rest(L, one);
-  lua->running = false;
+  lua->running = NULL;
   if (status != LUA_OK) lua_error(L);
   return count;
 }
@@ -231,7 +242,9 @@ static int callback_poll(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg runner_meta[] = {{"__close", runner_close}, {NULL, NULL}};
+static const luaL_Reg runner_meta[] = {{"__close", runner_close},
+                                       {"__gc", runner_gc},
+                                       {NULL, NULL}};
 static const luaL_Reg runner_methods[] = {{NULL, NULL}};
 static const luaL_Reg callback_functions[] = {{"poll", callback_poll},
                                               {NULL, NULL}};

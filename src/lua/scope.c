@@ -471,9 +471,11 @@ static int with_done(lua_State *L, int status, lua_KContext k) {
 
 /* what fn args... → results. The frame on the stack is closed by Lua however
  * the call ends: no pcall, so that results, yields and tracebacks stay as they
- * are. */
+ * are. Room on the stack for closing it is made now: later there may be no
+ * memory for that. */
 static int call_with(lua_State *L, tps_lua *lua, tps_device *device,
                      tps_lua_stream *box) {
+  luaL_checkstack(L, 2 * LUA_MINSTACK, "not enough memory");
   tps_frame *frame = push_block(L, lua);
   lua_insert(L, 2); /* what frame fn args... */
   lua_toclose(L, 2);

@@ -85,7 +85,7 @@ typedef struct tps_lua {
   uint64_t frame_seq;
   struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
   uint64_t callback_seq; /* the last token given */
-  bool running;          /* callbacks, at a safe point */
+  const void *running;   /* the Runner of the safe point at hand, or NULL */
 } tps_lua;
 
 static inline tps_lua *tps_lua_of(lua_State *L) {
