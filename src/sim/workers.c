@@ -7,6 +7,7 @@
  */
 #include "sim/queue.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,11 +110,34 @@ static bool is_spent(const tps_sim_task *task) {
 
 static void call_worker(tps_sim_pool *pool);
 
+static void append_shape(tps_error *err, const char *name,
+                         const uint32_t n[3]) {
+  size_t used = strlen(err->message);
+  char *end = err->message + used;
+  size_t room = sizeof err->message - used;
+  if (n[2] > 1)
+    snprintf(end, room, "%s %ux%ux%u, ", name, n[0], n[1], n[2]);
+  else if (n[1] > 1)
+    snprintf(end, room, "%s %ux%u, ", name, n[0], n[1]);
+  else
+    snprintf(end, room, "%s %u, ", name, n[0]);
+}
+
+/* The launch itself, on a line of its own. */
+static void append_launch(tps_error *err, const tps_op *op) {
+  append_shape(err, "\n  grid", op->grid);
+  append_shape(err, "block", op->block);
+  size_t used = strlen(err->message);
+  snprintf(err->message + used, sizeof err->message - used,
+           "stream %" PRIu64, op->stream);
+}
+
 /* The launch's fault with what only the queue knows. */
 static void describe_fault(tps_sim_task *task, tps_error *err) {
   memset(err, 0, sizeof *err);
   if (task->u.run.launch != NULL) tps_sim_launch_fault(task->u.run.launch, err);
   if (err->code == 0) tps_fail(err, TPS_LAUNCH_FAILED, "launch failed");
+  append_launch(err, task->op);
   err->stream = task->op->stream + 1;
   if (err->where[0] == '\0')
     tps_op_where(task->op, err->where, sizeof err->where);
