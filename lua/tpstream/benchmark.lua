@@ -48,7 +48,7 @@ local function check_options(opts)
     local known = false
     for _, name in ipairs(NAMES) do known = known or key == name end
     if not known then
-      bad(2, "unknown field '%s': there are %s", tostring(key),
+      bad(2, "unknown option '%s' (there are %s)", tostring(key),
         table.concat(NAMES, ", "))
     end
   end

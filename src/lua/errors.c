@@ -86,6 +86,15 @@ int tps_misuse(lua_State *L, const char *format, ...) {
   return lua_error(L);
 }
 
+/* The value on top is the function, or what can be called and then calls it. */
+static bool calls(lua_State *L, int function) {
+  if (lua_rawequal(L, -1, function)) return true;
+  if (luaL_getmetafield(L, -1, "__call") == LUA_TNIL) return false;
+  bool same = lua_rawequal(L, -1, function);
+  lua_pop(L, 1);
+  return same;
+}
+
 /* Pushes the name under which the library knows the running function, for calls
  * through pcall; Lua's own way finds no methods. */
 static const char *push_function_name(lua_State *L, lua_Debug *ar) {
@@ -97,7 +106,7 @@ static const char *push_function_name(lua_State *L, lua_Debug *ar) {
     lua_pop(L, 1);
     lua_pushnil(L);
     while (lua_next(L, function + 2)) { /* ... methods name value */
-      if (lua_rawequal(L, -1, function)) {
+      if (calls(L, function)) {
         lua_pop(L, 1);
         return lua_tostring(L, -1);
       }
