@@ -140,10 +140,12 @@ static int stream_close(lua_State *L) {
   return 0;
 }
 
-/* __close: a block that still holds the stream closes it at its end. */
+/* __close: a block that still holds the stream closes it at its end; one of a
+ * dead coroutine has ended. */
 static int stream_release(lua_State *L) {
   tps_lua_stream *box = (tps_lua_stream *)tps_to(L, 1, TPS_TYPE_STREAM);
   if (box == NULL || box->stream == NULL || box->stream->is_default) return 0;
+  if (box->holds > 0) tps_scope_purge(L, tps_lua_of(L));
   if (box->holds > 0)
     box->close_later = true;
   else
