@@ -225,6 +225,7 @@ static void open_class(lua_State *L) {
   lua_newtable(L); /* library state Event */
   lua_pushvalue(L, -2);
   luaL_setfuncs(L, event_class, 1);
+  tps_remember_names(L, lua_absindex(L, -2));
   lua_createtable(L, 0, 1); /* library state Event metatable */
   lua_pushvalue(L, -3);
   lua_pushcclosure(L, event_call, 1);

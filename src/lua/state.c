@@ -25,8 +25,7 @@ const char *const tps_type_names[TPS_TYPE_COUNT] = {
     [TPS_TYPE_RUNNER] = "tpstream.Runner",
 };
 
-/* table → the same, known to TPS_UV_METHODS of the state at `state` */
-static void remember(lua_State *L, int state) {
+void tps_remember_names(lua_State *L, int state) {
   lua_getiuservalue(L, state, TPS_UV_METHODS);
   lua_pushvalue(L, -2);
   lua_pushboolean(L, 1);
@@ -44,7 +43,7 @@ void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
   lua_newtable(L); /* metatable methods */
   lua_pushvalue(L, state);
   luaL_setfuncs(L, methods, 1);
-  remember(L, state);
+  tps_remember_names(L, state);
   lua_pushvalue(L, -1);
   lua_setfield(L, -3, "__index"); /* replaced where meta has its own */
   lua_insert(L, -2);              /* methods metatable */

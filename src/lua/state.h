@@ -136,6 +136,9 @@ void tps_type_make(lua_State *L, tps_type type, const luaL_Reg *meta,
 /* Adds functions to the library's table, which lies below the state on the
  * stack. Every tps_…_open is called with these two on top. */
 void tps_functions(lua_State *L, const luaL_Reg *functions);
+/* The table of functions on top, which stays there, gives them their names in
+ * messages about arguments; `state` is the index of the state. */
+void tps_remember_names(lua_State *L, int state);
 /* A zeroed userdata of that type, but for the head that it begins with. */
 void *tps_new(lua_State *L, tps_type type, size_t size, int user_values);
 /* Raise: the value at `index` is not of that type; the state is closed. */
