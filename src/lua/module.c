@@ -134,8 +134,8 @@ static int module_kernel(lua_State *L) {
   int code = tps_push_kernel(L, module, name, &err);
   if (code == TPS_NOT_FOUND && is_instance(name)) {
     module = push_instance(L, name);
-    if (module != NULL && tps_push_kernel(L, module, name, &other) == 0)
-      code = 0;
+    if (module != NULL) code = tps_push_kernel(L, module, name, &other);
+    if (module != NULL && code != 0 && code != TPS_NOT_FOUND) err = other;
   }
   return code == 0 ? 1 : tps_raise(L, &err);
 }

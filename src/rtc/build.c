@@ -79,6 +79,7 @@ static char *fetch(tps_nvrtc_program *program, size_function *size,
                    text_function *text, size_t *out) {
   size_t n = 0;
   if (size(program, &n) != 0 || n == 0) return NULL;
+  if (out != NULL) *out = n;
   char *bytes = malloc(n + 1);
   if (bytes == NULL) return NULL;
   if (text(program, bytes) != 0) {
@@ -86,7 +87,6 @@ static char *fetch(tps_nvrtc_program *program, size_function *size,
     return NULL;
   }
   bytes[n] = '\0';
-  if (out != NULL) *out = n;
   return bytes;
 }
 
@@ -157,6 +157,7 @@ static bool fetch_code(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
   shorten_paths(b->ptx, &b->ptx_size);
   b->cubin =
       fetch(program, nvrtc->GetCUBINSize, nvrtc->GetCUBIN, &b->cubin_size);
+  if (b->cubin == NULL) b->cubin_size = 0;
   return true;
 }
 
@@ -206,9 +207,10 @@ static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   b->result = add_names(nvrtc, program, r, names);
   if (b->result == 0)
     b->result = compile(nvrtc, program, options, names->count > 0);
+  size_t log_size = 0;
   b->log = fetch(program, nvrtc->GetProgramLogSize, nvrtc->GetProgramLog,
-                 NULL);
-  if (b->log == NULL) b->log = strdup("");
+                 &log_size);
+  if (b->log == NULL && log_size == 0) b->log = strdup("");
   good = b->log != NULL;
   if (good && b->result == 0)
     good = fetch_code(nvrtc, program, b) &&
