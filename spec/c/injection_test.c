@@ -79,10 +79,20 @@ static int append(lua_State *L, const void *part, size_t size, void *data) {
   return 0;
 }
 
+/* Lua's own buffers: a failure while their metatable is made would leave it in
+ * the registry without its methods. */
+static void use_large_buffer(lua_State *L) {
+  luaL_Buffer b;
+  luaL_buffinitsize(L, &b, 2 * LUAL_BUFFERSIZE);
+  luaL_pushresult(&b);
+  lua_pop(L, 1);
+}
+
 static lua_State *open_bare(void) {
   lua_State *L = lua_newstate(lua_allocate, NULL);
   assert_non_null(L);
   luaL_openlibs(L);
+  use_large_buffer(L);
   lua_pushliteral(L, "sim");
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.device");
   return L;
