@@ -3,6 +3,7 @@
  *
  * The list of devices of the process: counted once, opened at the first use,
  * open until the end. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,12 +92,14 @@ int tps_device_get(tps_device_kind kind, int64_t ordinal, tps_device **out,
   return code;
 }
 
-/* Digits → ordinal; false for anything else. Beyond 64 bits: INT64_MAX. */
+/* Digits → ordinal; false for anything else and for what 64 bits can't hold, so
+ * that a message has the number as it was asked for. */
 static bool parse_ordinal(const char *text, int64_t *ordinal) {
   size_t digits = strspn(text, "0123456789");
   if (digits == 0 || text[digits] != '\0') return false;
+  errno = 0;
   *ordinal = strtoll(text, NULL, 10);
-  return true;
+  return errno == 0;
 }
 
 /* True when text is `name` or `name:digits`. */
