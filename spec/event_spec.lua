@@ -1,6 +1,7 @@
 -- api.md, section Events.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
+local pair = require "spec.support.pair"
 
 local function message_of(fn, ...)
   local ok, message = pcall(fn, ...)
@@ -39,8 +40,11 @@ describe("an event", function()
   end)
 
   it("refuses options of the wrong type", function()
-    assert.has_error(function() tp.Event { enable_timing = 1 } end)
-    assert.has_error(function() tp.Event(42) end)
+    assert.matches("bad argument #1 to 'Event' (field 'enable_timing': boolean "
+      .. "expected, got number)", message_of(tp.Event, { enable_timing = 1 }),
+      1, true)
+    assert.matches("bad argument #1 to 'Event' (boolean expected, got number)",
+      message_of(tp.Event, 42), 1, true)
   end)
 
   it("closes any number of times and then refuses use", function()
@@ -198,9 +202,182 @@ describe("recording", function()
   it("refuses bad timeouts", function()
     local e <close> = tp.Event()
     e:record()
-    for _, bad in ipairs { -1, 0 / 0, "x" } do
-      assert.has_error(function() e:synchronize(bad) end)
+    assert.matches("the timeout must not be negative, got -1.0",
+      message_of(e.synchronize, e, -1), 1, true)
+    assert.matches("the timeout is nan", message_of(e.synchronize, e, 0 / 0))
+    assert.matches("number expected, got string",
+      message_of(e.synchronize, e, "x"))
+  end)
+
+  it("takes the timeouts of a stream", function()
+    local s <close> = tp.Stream()
+    local e <close> = tp.Event()
+    local g <close> = gate.new()
+    g:hold(s)
+    e:record(s)
+    for _, ms in ipairs { 0, 0.25, 3 } do
+      assert.is_false(e:synchronize(ms))
     end
+    g:open()
+    assert.is_true(e:synchronize(math.huge))
+    assert.is_true(e:synchronize(0))
+  end)
+
+  it("with blocking waits all the same", function()
+    local s <close> = tp.Stream()
+    local out <close> = tp.zeros("i32", 1)
+    tp.current_stream():synchronize()
+    local e <close> = tp.Event { blocking = true }
+    local g <close> = gate.new()
+    g:hold(s)
+    gate.run(s, "put", out, 0, 4)
+    e:record(s)
+    assert.is_false(e:synchronize(1))
+    g:open()
+    assert.is_true(e:synchronize())
+    assert.same({ 4 }, out:read())
+  end)
+
+  it("e:wait() holds the current stream", function()
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    local g <close> = gate.new()
+    g:hold(s)
+    local e <close> = s:record_event()
+    tp.with_stream(t, function() e:wait() end)
+    assert.is_false(t:query())
+    assert.is_true(tp.default_stream():synchronize(20000))
+    g:open()
+    assert.is_true(t:synchronize())
+  end)
+
+  it("again on another stream of the device follows that stream", function()
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    local g <close> = gate.new()
+    g:hold(s)
+    local e <close> = s:record_event()
+    e:record(t)
+    assert.is_true(e:synchronize(20000))
+    assert.is_false(s:query())
+    g:open()
+  end)
+end)
+
+describe("an event and two devices:", function()
+  it("recording on the other's stream is refused, naming both", function()
+    local here, there = pair.devices()
+    local s <close> = tp.Stream(here)
+    local t <close> = tp.Stream(there)
+    local e <close> = s:record_event()
+    local text = ("an event of %s can't be recorded on a stream of %s"):format(
+      pair.label(here), pair.label(there))
+    assert.matches(text, message_of(e.record, e, t), 1, true)
+    assert.matches(text, message_of(t.record_event, t, e), 1, true)
+    assert.equal(here, e:device())
+    e:record(s) -- still an event of its own device
+    assert.is_true(e:synchronize(20000))
+  end)
+
+  it("is created on the device of the stream that records it", function()
+    local _, there = pair.devices()
+    local t <close> = tp.Stream(there)
+    local e <close> = tp.Event()
+    e:record(t)
+    assert.equal(there, e:device())
+    local f <close> = tp.with_stream(t, function()
+      local f = tp.Event()
+      f:record()
+      return f
+    end)
+    assert.equal(there, f:device())
+  end)
+
+  it("the other's stream waits for it", function()
+    local here, there = pair.devices()
+    tp.with_device(here, function()
+      local out <close> = tp.zeros("i32", 4, { device = there })
+      there:synchronize()
+      local s <close> = tp.Stream(here)
+      local t <close> = tp.Stream(there)
+      local g <close> = gate.new()
+      g:hold(s)
+      local e <close> = s:record_event()
+      t:wait_event(e)
+      gate.run(t, "put", out, 0, 6)
+      assert.is_false(t:synchronize(2))
+      g:open()
+      assert.is_true(t:synchronize(20000))
+      assert.same({ 6, 0, 0, 0 }, tp.with_stream(t, out.read, out))
+    end)
+  end)
+
+  it("wait_stream and barrier order them as well", function()
+    local here, there = pair.devices()
+    tp.with_device(here, function()
+      local s <close> = tp.Stream(here)
+      local t <close> = tp.Stream(there)
+      for _, order in ipairs {
+        function() t:wait_stream(s) end, function() tp.barrier(t, s) end,
+      } do
+        local g <close> = gate.new()
+        g:hold(s)
+        order()
+        assert.is_false(t:synchronize(1))
+        g:open()
+        assert.is_true(t:synchronize(20000))
+      end
+    end)
+  end)
+
+  if tp.is_available() then
+    it("of different kinds can't wait for each other", function()
+      local s <close> = tp.Stream "cuda"
+      local t <close> = tp.Stream "sim"
+      local e <close> = s:record_event()
+      local f <close> = t:record_event()
+      local function text(of, what)
+        local a, b = pair.label(of:device()), s == of and "sim:0" or "cuda:0"
+        return ("a stream of %s can't wait for %s of %s: the devices are of "
+          .. "different kinds"):format(a, what, b)
+      end
+      assert.matches(text(t, "an event"), message_of(t.wait_event, t, e), 1,
+        true)
+      assert.matches(text(s, "an event"), message_of(f.wait, f, s), 1, true)
+      assert.matches(text(s, "a stream"), message_of(s.wait_stream, s, t), 1,
+        true)
+      assert.matches("the devices are of different kinds",
+        message_of(tp.barrier, s, t), 1, true)
+      assert.is_true(s:synchronize(20000))
+      assert.is_true(t:synchronize(20000))
+    end)
+  end
+end)
+
+describe("strict mode", function()
+  it("returns what was set before and lasts until it is ended", function()
+    local e <close> = tp.Event()
+    local s <close> = tp.Stream()
+    local before = tp.strict(true)
+    local again = tp.strict(true)
+    local failed = { pcall(s.wait_event, s, e) }
+    local other = { pcall(e.synchronize, e, 0) }
+    local recorded = pcall(function()
+      e:record(s)
+      s:wait_event(e)
+      e:synchronize()
+    end)
+    local set = tp.strict(before)
+    assert.is_false(before)
+    assert.is_true(again)
+    assert.is_true(set)
+    for _, result in ipairs { failed, other } do
+      assert.is_false(result[1])
+      assert.matches("^%S*event_spec%.lua:%d+: the event was never recorded "
+        .. "%(strict mode%)$", result[2])
+    end
+    assert.is_true(recorded)
+    assert.matches("boolean expected, got number", message_of(tp.strict, 1))
   end)
 end)
 
@@ -262,6 +439,49 @@ describe("elapsed_time", function()
     g:open()
     b:synchronize()
     assert.is_true(a:elapsed_time(b) >= 0)
+  end)
+
+  it("checks in order: timing, recorded, device, finished", function()
+    local here, there = pair.devices()
+    tp.with_device(here, function()
+      local s <close> = tp.Stream(here)
+      local t <close> = tp.Stream(there)
+      local plain <close> = tp.Event()
+      local never <close> = tp.Event(true)
+      local a <close> = tp.Event(true)
+      local b <close> = tp.Event(true)
+      local far <close> = tp.Event(true)
+      plain:record(t)
+      far:record(t)
+      a:record(s)
+      s:synchronize()
+      local g <close> = gate.new()
+      g:hold(s)
+      b:record(s) -- not finished
+      local cases = {
+        { plain, never, "the start event was made without timing", 400 },
+        { never, plain, "the end event was made without timing", 400 },
+        { b, plain, "the end event was made without timing", 400 },
+        { never, far, "the start event has not been recorded", 400 },
+        { far, never, "the end event has not been recorded", 400 },
+        { b, never, "the end event has not been recorded", 400 },
+        { b, far, ("the start event is of %s, the end event of %s"):format(
+          pair.label(here), pair.label(there)), 400 },
+        { b, a, "the start event is not finished", 600 },
+        { a, b, "the end event is not finished", 600 },
+        { b, b, "the start event is not finished", 600 },
+      }
+      for i, case in ipairs(cases) do
+        local text, object = message_of(case[1].elapsed_time, case[1], case[2])
+        assert.matches(case[3], text, 1, true)
+        assert.equal(case[4], object.number, i)
+        assert.matches("^%S*event_spec%.lua:%d+: ", text)
+      end
+      g:open()
+      assert.is_true(b:synchronize())
+      assert.is_true(a:elapsed_time(b) >= 0)
+      assert.equal(0, b:elapsed_time(b))
+    end)
   end)
 
   it("refuses what is not an event", function()

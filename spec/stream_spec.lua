@@ -2,6 +2,12 @@
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 
+local function message_of(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert.is_false(ok)
+  return tostring(message)
+end
+
 describe("a stream", function()
   it("is made on the current device with priority 0", function()
     local s <close> = tp.Stream()
@@ -66,19 +72,45 @@ describe("a stream", function()
   end)
 
   it("refuses a bad device", function()
-    assert.has_error(function() tp.Stream(4711) end)
-    assert.has_error(function() tp.Stream("gpu") end)
-    assert.has_error(function() tp.Stream({}, {}) end)
-    local ok, message = pcall(tp.Stream, 99)
-    assert.is_false(ok)
-    assert.matches("99", tostring(message))
+    assert.matches("no device %a+:4711:", message_of(tp.Stream, 4711))
+    assert.matches("no such device 'gpu'", message_of(tp.Stream, "gpu"))
+    assert.matches("no such device 'gpu'",
+      message_of(tp.Stream, { device = "gpu" }))
+    assert.matches("bad argument #2 to 'Stream' (nothing expected after an "
+      .. "options table)", message_of(tp.Stream, {}, {}), 1, true)
+    assert.matches("field 'blocking': boolean expected, got number",
+      message_of(tp.Stream, { blocking = 1 }))
   end)
 
   it("refuses a bad priority", function()
-    for _, bad in ipairs { 0.5, 0 / 0, "high", {}, math.huge } do
-      assert.has_error(function() tp.Stream(nil, bad) end)
-      assert.has_error(function() tp.Stream { priority = bad } end)
+    for _, bad in ipairs { 0.5, 0 / 0, math.huge } do
+      assert.matches("bad argument #2 to 'Stream' (number has no integer "
+        .. "representation)", message_of(tp.Stream, nil, bad), 1, true)
+      assert.matches("bad argument #1 to 'Stream' (field 'priority': ",
+        message_of(tp.Stream, { priority = bad }), 1, true)
     end
+    for _, bad in ipairs { "high", {}, true } do
+      assert.matches("bad argument #2 to 'Stream' (number expected, got "
+        .. type(bad) .. ")", message_of(tp.Stream, nil, bad), 1, true)
+      assert.matches("field 'priority': number expected, got " .. type(bad),
+        message_of(tp.Stream, { priority = bad }), 1, true)
+    end
+  end)
+
+  it("is an object of its own each time, also of one priority", function()
+    local streams, handles = {}, {}
+    for i = 1, 40 do
+      streams[i] = tp.Stream(nil, -1)
+      assert.is_nil(handles[streams[i]:handle()]) -- from no pool
+      handles[streams[i]:handle()] = true
+    end
+    for i = 1, 40 do streams[i]:close() end
+  end)
+
+  it("is not capturing", function()
+    local s <close> = tp.Stream()
+    assert.is_false(s:is_capturing())
+    assert.is_false(tp.default_stream():is_capturing())
   end)
 
   it("names an unknown option and those there are", function()
@@ -160,7 +192,11 @@ describe("the default stream", function()
   end)
 
   it("can't be closed", function()
-    assert.has_error(function() tp.default_stream():close() end)
+    local s = tp.default_stream()
+    assert.matches("stream_spec.lua:%d+: the default stream can't be closed$",
+      message_of(function() s:close() end))
+    do local _ <close> = s end -- does nothing
+    assert.is_true(s:synchronize(20000))
   end)
 
   it("waits for blocking streams and holds them up", function()
@@ -210,12 +246,16 @@ describe("query and synchronize", function()
 
   it("refuse a negative timeout and NaN", function()
     local s <close> = tp.Stream()
-    for _, bad in ipairs { -1, -0.001, 0 / 0, -math.huge, "soon", {} } do
-      assert.has_error(function() s:synchronize(bad) end)
+    for _, bad in ipairs { -1.0, -0.001, -math.huge } do
+      assert.matches("bad argument #2 to 'synchronize' (the timeout must not "
+        .. "be negative, got " .. bad, message_of(s.synchronize, s, bad), 1,
+        true)
     end
-    local ok, message = pcall(s.synchronize, s, -1)
-    assert.is_false(ok)
-    assert.matches("timeout", message)
+    assert.matches("the timeout is nan", message_of(s.synchronize, s, 0 / 0))
+    for _, bad in ipairs { "soon", {}, true } do
+      assert.matches("number expected, got " .. type(bad),
+        message_of(s.synchronize, s, bad), 1, true)
+    end
   end)
 
   it("return at once although another stream is busy", function()
@@ -337,6 +377,53 @@ describe("ordering between streams", function()
     assert.equal(2, out:read()[1])
   end)
 
+  it("barrier waits for all, not for the first or the last alone", function()
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    local u <close> = tp.Stream()
+    local gates = { gate.new(), gate.new(), gate.new() }
+    for i, stream in ipairs { s, t, u } do gates[i]:hold(stream) end
+    tp.barrier(s, t, u)
+    for _, stream in ipairs { s, t, u } do gate.run(stream, "append", out, 1) end
+    local open = { s:record_event(), t:record_event(), u:record_event() }
+    gates[1]:open()
+    gates[3]:open()
+    for _, e in ipairs(open) do assert.is_false(e:synchronize(2)) end
+    gates[2]:open()
+    for _, e in ipairs(open) do
+      assert.is_true(e:synchronize())
+      e:close()
+    end
+    assert.equal(3, out:read()[1])
+    for _, g in ipairs(gates) do getmetatable(g).__close(g) end
+  end)
+
+  it("barrier takes only what is queued at the call", function()
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    gate.run(s, "put", out, 0, 1)
+    tp.barrier(s, t)
+    local g <close> = gate.new()
+    g:hold(s)
+    gate.run(t, "twice", out, 1)
+    assert.is_true(t:synchronize(20000))
+    assert.is_false(s:query())
+    g:open()
+    s:synchronize()
+    assert.equal(2, out:read()[1])
+  end)
+
+  it("wait_stream lets the streams that are waited for go on", function()
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    local g <close> = gate.new()
+    g:hold(t)
+    t:wait_stream(s)
+    gate.run(s, "put", out, 0, 1)
+    assert.is_true(s:synchronize(20000))
+    g:open()
+  end)
+
   it("barrier with none given does nothing", function()
     tp.barrier()
     local s <close> = tp.Stream()
@@ -375,7 +462,67 @@ describe("ordering between streams", function()
   end)
 end)
 
+describe("streams that run out of references or are closed", function()
+  it("are not found again by their handle as the old object", function()
+    local s = tp.Stream()
+    local handle, id = s:handle(), s:id()
+    s:close()
+    local t <close> = tp.Stream()
+    assert.is_false(s == t)
+    assert.is_false(t == s)
+    assert.is_true(t:id() > id)
+    if t:handle() == handle then assert.not_equal(tostring(s), tostring(t)) end
+  end)
+end)
+
 describe("tp.timer", function()
+  it("waits for the measured work only", function()
+    local out <close> = tp.zeros("i32", 1)
+    tp.current_stream():synchronize()
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    local opener <close> = tp.Stream()
+    local g <close> = gate.new()
+    local later <close> = gate.new()
+    local timer <close> = tp.timer(s)
+    g:hold(s)
+    gate.run(s, "put", out, 0, 3)
+    local done <close> = s:record_event()
+    later:hold(t)
+    assert.is_false(done:query())
+    gate.run(opener, "put", g.flag, 0, 1)
+    local ms = timer:stop() -- only after the gate
+    assert.is_true(done:query())
+    assert.is_false(t:query())
+    assert.is_true(ms >= 0)
+    later:open()
+    assert.same({ 3 }, out:read())
+  end)
+
+  it("is of the current stream when none is given", function()
+    local s <close> = tp.Stream()
+    local g <close> = gate.new()
+    g:hold(tp.default_stream())
+    tp.with_stream(s, function()
+      local timer <close> = tp.timer()
+      gate.run(s, "empty")
+      assert.is_true(timer:stop() >= 0) -- s is not held up
+    end)
+    assert.is_false(tp.default_stream():query())
+    g:open()
+  end)
+
+  it("closed refuses, and wants a stream", function()
+    local timer = tp.timer()
+    timer:close()
+    timer:close()
+    assert.equal("tpstream.Timer (closed)", tostring(timer))
+    assert.matches("attempt to use a closed timer",
+      message_of(timer.stop, timer))
+    assert.matches("bad argument #1 to 'timer' (tpstream.Stream expected, got "
+      .. "number)", message_of(tp.timer, 5), 1, true)
+  end)
+
   it("measures a region in milliseconds, again at every call", function()
     local s <close> = tp.Stream()
     local t = tp.timer(s)
