@@ -1,8 +1,17 @@
 -- api.md: with_stream (its seven points), scope, set_stream, current_stream.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
+local pair = require "spec.support.pair"
 
 local current = tp.current_stream
+
+local function message_of(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert.is_false(ok)
+  return tostring(message)
+end
+
+local HELD = "attempt to close a stream that is current or held by a block"
 
 describe("with_stream", function()
   local s, t
@@ -122,14 +131,74 @@ describe("with_stream", function()
   it("refuses what is not callable, before anything changes", function()
     local before = current()
     for _, bad in ipairs { 1, "f", {}, true } do
-      assert.has_error(function() tp.with_stream(s, bad) end)
+      assert.matches("bad argument #2 to 'with_stream' (function expected, got "
+        .. type(bad) .. ")", message_of(tp.with_stream, s, bad), 1, true)
       assert.equal(before, current())
     end
-    assert.has_error(function() tp.with_stream(s) end)
-    assert.has_error(function() tp.with_stream(s, nil) end)
-    assert.has_error(function() tp.with_stream(nil) end)
-    assert.has_error(function() tp.with_stream(nil, 5) end)
+    for _, arguments in ipairs { { s }, { s, nil, n = 2 }, { nil, n = 1 },
+      { nil, 5, n = 2 } } do
+      assert.matches("bad argument #2 to 'with_stream' (function expected",
+        message_of(tp.with_stream, table.unpack(arguments, 1,
+          arguments.n or #arguments)), 1, true)
+    end
+    local ok, message = pcall(tp.with_stream, s, setmetatable({}, {
+      __call = 5 }))
+    assert.is_false(ok)
+    assert.equal("string", type(message))
+    assert.equal(before, current())
   end)
+
+  it("restores the stream that set_stream had made current", function()
+    tp.set_stream(t)
+    tp.with_stream(s, function() tp.set_stream(tp.default_stream()) end)
+    local after = current()
+    tp.set_stream(tp.default_stream())
+    assert.equal(t, after)
+  end)
+
+  it("restores the device that its function set", function()
+    local before = tp.current_device()
+    local here, there = pair.devices()
+    local u <close> = tp.Stream(here)
+    tp.with_stream(s, function()
+      tp.set_device(there)
+      assert.equal(there, tp.current_device())
+      tp.with_stream(u, function()
+        assert.equal(here, tp.current_device())
+        tp.set_device(there)
+      end)
+      assert.equal(there, tp.current_device())
+    end)
+    assert.equal(before, tp.current_device())
+    assert.equal(tp.default_stream(before), current())
+  end)
+
+  it("of another device restores both devices' streams, also after an error",
+    function()
+      local here, there = pair.devices()
+      local a <close> = tp.Stream(here)
+      local b <close> = tp.Stream(there)
+      local c <close> = tp.Stream(there)
+      tp.with_stream(a, function()
+        for _, fail in ipairs { false, true } do
+          local object = {}
+          local ok, raised = pcall(tp.with_stream, b, function()
+            assert.equal(there, tp.current_device())
+            assert.equal(b, current(there))
+            assert.equal(a, current(here))
+            tp.set_stream(c)
+            tp.set_device(here)
+            tp.set_stream(tp.default_stream(here))
+            if fail then error(object) end
+          end)
+          assert.equal(not fail, ok)
+          assert.is_true(ok or rawequal(object, raised))
+          assert.equal(here, tp.current_device())
+          assert.equal(a, current())
+          assert.equal(tp.default_stream(there), current(there))
+        end
+      end)
+    end)
 
   it("refuses what is not a stream", function()
     for _, bad in ipairs { 1, "s", {}, print, true } do
@@ -274,6 +343,84 @@ describe("the current stream and coroutines", function()
     assert.matches("closed", tostring(s))
   end)
 
+  it("of another device belongs to its coroutine as well", function()
+    local before = tp.current_device()
+    local _, there = pair.devices()
+    local u <close> = tp.Stream(there)
+    local co = coroutine.wrap(function()
+      tp.with_stream(u, function()
+        for _ = 1, 2 do
+          coroutine.yield(current(), tp.current_device())
+        end
+      end)
+      return current(), tp.current_device()
+    end)
+    for _ = 1, 2 do
+      assert.same({ u, there }, { co() })
+      assert.equal(before, tp.current_device())
+      assert.equal(tp.default_stream(before), current())
+    end
+    assert.same({ tp.default_stream(before), before }, { co() })
+  end)
+
+  it("set in a coroutine leaves the block it was resumed in alone", function()
+    tp.with_stream(s, function()
+      local co = coroutine.wrap(function()
+        tp.set_stream(t)
+        coroutine.yield(current())
+        return current()
+      end)
+      assert.equal(t, co())
+      assert.equal(s, current())
+      assert.equal(t, co())
+      assert.equal(s, current())
+    end)
+    assert.equal(tp.default_stream(), current())
+  end)
+
+  it("of a task in a block is its own while others have theirs", function()
+    local seen = {}
+    local function task(stream, name)
+      return coroutine.wrap(function()
+        tp.with_stream(stream, function()
+          local inner = coroutine.wrap(function()
+            while true do coroutine.yield(current()) end
+          end)
+          for _ = 1, 3 do
+            seen[#seen + 1] = { name, inner() }
+            coroutine.yield()
+          end
+        end)
+      end)
+    end
+    local a, b = task(s, "a"), task(t, "b")
+    for _ = 1, 3 do
+      a()
+      b()
+    end
+    a()
+    b()
+    for i, row in ipairs(seen) do
+      assert.same(i % 2 == 1 and { "a", s } or { "b", t }, row)
+    end
+    assert.equal(6, #seen)
+  end)
+
+  it("of a coroutine that died by an error is held by nobody", function()
+    local u = tp.Stream()
+    local co = coroutine.create(function() tp.with_stream(u, error, "x") end)
+    assert.is_false(coroutine.resume(co))
+    assert.equal(tp.default_stream(), current())
+    u:close() -- co is not collected
+    assert.matches("closed", tostring(u))
+    u = tp.Stream()
+    co = coroutine.create(function() tp.with_stream(u, error, "x") end)
+    assert.is_false(coroutine.resume(co))
+    do local _ <close> = u end
+    assert.matches("closed", tostring(u))
+    assert.equal("dead", coroutine.status(co))
+  end)
+
   it("passes values through yields in both directions", function()
     local co = coroutine.wrap(function()
       return tp.with_stream(s, function(a)
@@ -382,9 +529,65 @@ describe("scope", function()
     scope:close()
   end)
 
+  it("never closed in the main chunk ends when it is collected", function()
+    local u = tp.Stream()
+    local lost = tp.scope(u)
+    assert.equal(u, current())
+    lost = nil -- luacheck: ignore
+    collectgarbage()
+    collectgarbage()
+    assert.equal(tp.default_stream(), current())
+    u:close()
+  end)
+
+  it("closed out of order leaves the frames above it in force", function()
+    local a, b, c = tp.scope(s), tp.scope(t), tp.scope(s)
+    b:close()
+    assert.equal(s, current())
+    c:close()
+    assert.equal(s, current())
+    a:close()
+    assert.equal(tp.default_stream(), current())
+  end)
+
+  it("of another device switches the device, for the block", function()
+    local before = tp.current_device()
+    local _, there = pair.devices()
+    local u <close> = tp.Stream(there)
+    do
+      local _ <close> = tp.scope(u)
+      assert.equal(u, current())
+      assert.equal(there, tp.current_device())
+    end
+    assert.equal(before, tp.current_device())
+    assert.equal(tp.default_stream(before), current())
+  end)
+
+  it("with nil is a block that changes nothing", function()
+    tp.with_stream(s, function()
+      local _ <close> = tp.scope(nil)
+      assert.equal(s, current())
+    end)
+  end)
+
+  it("left open inside with_stream ends with that", function()
+    local kept
+    tp.with_stream(s, function()
+      kept = tp.scope(t)
+      assert.equal(t, current())
+    end)
+    assert.equal(tp.default_stream(), current())
+    kept:close()
+    assert.equal(tp.default_stream(), current())
+  end)
+
   it("refuses what is not a stream", function()
-    assert.has_error(function() tp.scope(1) end)
-    assert.has_error(function() tp.scope({}) end)
+    for _, bad in ipairs { 1, {}, "s" } do
+      assert.matches("bad argument #1 to 'scope' (tpstream.Stream expected, "
+        .. "got " .. type(bad) .. ")", message_of(tp.scope, bad), 1, true)
+    end
+    assert.matches("bad argument #1 to 'scope' (value expected)",
+      message_of(tp.scope), 1, true)
   end)
 end)
 
@@ -411,8 +614,11 @@ describe("set_stream", function()
   end)
 
   it("refuses what is not a stream", function()
-    assert.has_error(function() tp.set_stream(1) end)
-    assert.has_error(function() tp.set_stream("s") end)
+    for _, bad in ipairs { 1, {}, "s" } do
+      assert.matches("bad argument #1 to 'set_stream' (tpstream.Stream "
+        .. "expected, got " .. type(bad) .. ")",
+        message_of(tp.set_stream, bad), 1, true)
+    end
   end)
 end)
 
@@ -420,9 +626,7 @@ describe("a stream that is current", function()
   it("can't be closed", function()
     local s <close> = tp.Stream()
     tp.with_stream(s, function()
-      local ok, message = pcall(s.close, s)
-      assert.is_false(ok)
-      assert.matches("current", tostring(message))
+      assert.matches(HELD, message_of(s.close, s), 1, true)
       assert.equal(s, current())
     end)
     s:close()
@@ -433,9 +637,22 @@ describe("a stream that is current", function()
     local t <close> = tp.Stream()
     tp.with_stream(s, function()
       tp.with_stream(t, function()
-        assert.has_error(function() s:close() end)
+        assert.matches(HELD, message_of(s.close, s), 1, true)
       end)
     end)
+  end)
+
+  it("by set_stream can't be closed, nor under a scope", function()
+    local s = tp.Stream()
+    tp.set_stream(s)
+    local by_set = message_of(s.close, s)
+    tp.set_stream(tp.default_stream())
+    assert.matches(HELD, by_set, 1, true)
+    do
+      local _ <close> = tp.scope(s)
+      assert.matches(HELD, message_of(s.close, s), 1, true)
+    end
+    s:close()
   end)
 
   it("can't be closed while a suspended coroutine holds it", function()
@@ -444,7 +661,7 @@ describe("a stream that is current", function()
       tp.with_stream(s, coroutine.yield)
     end)
     coroutine.resume(co)
-    assert.has_error(function() s:close() end)
+    assert.matches(HELD, message_of(s.close, s), 1, true)
     coroutine.resume(co)
     s:close()
   end)
@@ -469,6 +686,28 @@ describe("a stream that is current", function()
       assert.is_true(current():query())
       current():record_event():close()
     end)
+  end)
+
+  it("is closed by the collector after the block, work going on", function()
+    local out <close> = tp.zeros("i32", 1)
+    current():synchronize()
+    local g <close> = gate.new()
+    local weak = setmetatable({}, { __mode = "k" })
+    tp.with_stream(tp.Stream(), function()
+      weak[current()] = true
+      g:hold(current())
+      g.held = {}
+      gate.run(current(), "put", out, 0, 5)
+      collectgarbage()
+      collectgarbage()
+      assert.equal(current(), (next(weak)))
+    end)
+    collectgarbage()
+    collectgarbage()
+    assert.is_nil((next(weak)))
+    g:open()
+    tp.current_device():synchronize()
+    assert.same({ 5 }, out:read())
   end)
 
   it("with <close> waits for the block to end", function()
