@@ -9,13 +9,15 @@ const char *const tps_dtype_names[] = {
 #define X(symbol, name, brief, bytes) name,
     TPS_DTYPES(X)
 #undef X
-        "bool", "opaque"};
+        "bool",
+    "opaque"};
 
 const uint8_t tps_dtype_sizes[] = {
 #define X(symbol, name, brief, bytes) bytes,
     TPS_DTYPES(X)
 #undef X
-        1, 0};
+        1,
+    0};
 
 static const char *const briefs[] = {
 #define X(symbol, name, brief, bytes) brief,
@@ -60,10 +62,11 @@ static double widen(uint16_t h, int mantissa, int emin, int emax) {
   unsigned field = (h & 0x7fffu) >> mantissa;
   double bits = h & ((1u << mantissa) - 1);
   double sign = h & 0x8000u ? -1 : 1;
-  if (field == (unsigned)(emax - emin + 2)) return bits != 0 ? NAN : sign * INFINITY;
+  if (field == (unsigned)(emax - emin + 2))
+    return bits != 0 ? NAN : sign * INFINITY;
   if (field == 0) return sign * ldexp(bits, emin - mantissa);
-  return sign * ldexp(bits + ldexp(1, mantissa),
-                      (int)field - 1 + emin - mantissa);
+  return sign *
+         ldexp(bits + ldexp(1, mantissa), (int)field - 1 + emin - mantissa);
 }
 
 uint16_t tps_f16_from_double(double x) { return narrow(x, 10, -14, 15); }

@@ -29,7 +29,7 @@ typedef enum tps_dtype {
 #define X(symbol, name, brief, bytes) TPS_##symbol,
   TPS_DTYPES(X)
 #undef X
-  TPS_DTYPE_COUNT,
+      TPS_DTYPE_COUNT,
   TPS_BOOL = TPS_DTYPE_COUNT, /* one byte, 0 or 1 */
   TPS_OPAQUE /* struct, void or unknown: nothing can be checked but the size */
 } tps_dtype;

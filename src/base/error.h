@@ -28,13 +28,13 @@ typedef enum tps_code {
 } tps_code;
 
 typedef struct tps_error {
-  int code;             /* a tps_code, or a CUDA number that the list lacks */
-  char message[2048];   /* what broke, the culprit and the limit; lower case,
+  int code;           /* a tps_code, or a CUDA number that the list lacks */
+  char message[2048]; /* what broke, the culprit and the limit; lower case,
                            no full stop; cut with "..." when it is longer */
-  char hint[512];       /* what to do about it, or "" */
-  char kernel[256];     /* kernel at fault, or "" */
+  char hint[512];     /* what to do about it, or "" */
+  char kernel[256];   /* kernel at fault, or "" */
   unsigned long long stream; /* id of the stream + 1, or 0 for none */
-  char where[512];      /* "file:line" of the launch at fault, or "" */
+  char where[512];           /* "file:line" of the launch at fault, or "" */
 } tps_error;
 
 /* Fills *err (when not NULL) with code, a printf-like message and the list's

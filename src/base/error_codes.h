@@ -29,8 +29,8 @@
     "device kernel image is invalid", "")                                      \
   X(NO_BINARY_FOR_GPU, 209, "cudaErrorNoKernelImageForDevice", 0,              \
     "no kernel image is available for execution on the device", "")            \
-  X(INVALID_PTX, 218, "cudaErrorInvalidPtx", 0,                                \
-    "a PTX compilation failed", "")                                            \
+  X(INVALID_PTX, 218, "cudaErrorInvalidPtx", 0, "a PTX compilation failed",    \
+    "")                                                                        \
   X(UNSUPPORTED_PTX_VERSION, 222, "cudaErrorUnsupportedPtxVersion", 0,         \
     "the provided PTX was compiled with an unsupported toolchain", "")         \
   X(INVALID_HANDLE, 400, "cudaErrorInvalidResourceHandle", 0,                  \
@@ -61,8 +61,8 @@
     "unspecified launch failure", "")                                          \
   X(COOPERATIVE_LAUNCH_TOO_LARGE, 720, "cudaErrorCooperativeLaunchTooLarge",   \
     0, "too many blocks in cooperative launch", "")                            \
-  X(NOT_SUPPORTED, 801, "cudaErrorNotSupported", 0,                            \
-    "operation not supported", "")                                             \
+  X(NOT_SUPPORTED, 801, "cudaErrorNotSupported", 0, "operation not supported", \
+    "")                                                                        \
   X(STREAM_CAPTURE_UNSUPPORTED, 900, "cudaErrorStreamCaptureUnsupported", 0,   \
     "operation not permitted when stream is capturing", "")                    \
   X(STREAM_CAPTURE_INVALIDATED, 901, "cudaErrorStreamCaptureInvalidated", 0,   \

@@ -23,36 +23,36 @@ typedef enum tps_access {
 
 /* How sure the type is. PTX alone tells .u64, not whether it is a pointer. */
 typedef enum tps_certainty {
-  TPS_BY_SIZE,     /* size known only: a CUBIN's parameter */
-  TPS_BY_PTX,      /* the PTX type: dtype holds for floats, width for integers */
+  TPS_BY_SIZE, /* size known only: a CUBIN's parameter */
+  TPS_BY_PTX,  /* the PTX type: dtype holds for floats, width for integers */
   TPS_BY_SIGNATURE /* the C++ type */
 } tps_certainty;
 
 typedef struct tps_param {
-  char *type;       /* C++ or PTX type as text ("float const*"), owned */
-  uint32_t offset;  /* in the parameter block */
+  char *type;      /* C++ or PTX type as text ("float const*"), owned */
+  uint32_t offset; /* in the parameter block */
   uint32_t size;
   uint32_t align;
-  uint8_t dtype;    /* tps_dtype; of a pointer, what it points to */
+  uint8_t dtype;     /* tps_dtype; of a pointer, what it points to */
   uint8_t certainty; /* tps_certainty */
-  uint8_t access;   /* tps_access, of pointers */
-  bool pointer;     /* known to be one; BY_PTX .u64 has false: may be either */
-  bool is_const;    /* pointer to const */
-  bool is_struct;   /* takes a string of exactly `size` bytes */
+  uint8_t access;    /* tps_access, of pointers */
+  bool pointer;      /* known to be one; BY_PTX .u64 has false: may be either */
+  bool is_const;     /* pointer to const */
+  bool is_struct;    /* takes a string of exactly `size` bytes */
 } tps_param;
 
 typedef struct tps_kernel_desc {
-  char *name;       /* symbol in the image, mangled if C++; owned */
-  char *plain;      /* "saxpy"; owned; equals name for extern "C" */
-  char *signature;  /* "scale(float*, int)" or plain when unknown; owned */
+  char *name;      /* symbol in the image, mangled if C++; owned */
+  char *plain;     /* "saxpy"; owned; equals name for extern "C" */
+  char *signature; /* "scale(float*, int)" or plain when unknown; owned */
   tps_param *params;
   uint32_t param_count;
-  uint32_t param_bytes;  /* of the whole block */
-  uint32_t max_threads;  /* from .maxntid, 0 when not given */
+  uint32_t param_bytes;   /* of the whole block */
+  uint32_t max_threads;   /* from .maxntid, 0 when not given */
   uint32_t static_shared; /* bytes, without dynamic */
-  uint32_t registers;    /* estimate from live ranges (simulated device) */
-  uint32_t local_bytes;  /* per thread, one frame */
-  char *aliases;    /* name expressions that this kernel was asked for by when
+  uint32_t registers;     /* estimate from live ranges (simulated device) */
+  uint32_t local_bytes;   /* per thread, one frame */
+  char *aliases; /* name expressions that this kernel was asked for by when
                        it was compiled, each ended by '\n'; owned; NULL: none */
 } tps_kernel_desc;
 

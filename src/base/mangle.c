@@ -166,6 +166,7 @@ typedef struct operator_row {
   const char *text;
 } operator_row;
 
+/* clang-format off */
 static const operator_row operators[] = {
     {"nw", 0, "new"},  {"na", 0, "new[]"}, {"dl", 0, "delete"},
     {"da", 0, "delete[]"}, {"ps", 1, "+"}, {"ng", 1, "-"},
@@ -183,6 +184,7 @@ static const operator_row operators[] = {
     {"oo", 2, "||"},   {"pp", 1, "++"},    {"mm", 1, "--"},
     {"cm", 2, ","},    {"pm", 2, "->*"},   {"pt", 2, "->"},
     {"cl", 0, "()"},   {"ix", 2, "[]"},    {"qu", 3, "?"}};
+/* clang-format on */
 
 static const operator_row *find_operator(const char *at) {
   for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++)
@@ -204,8 +206,8 @@ static node *read_operator_name(mangle *m) {
   const operator_row *row = find_operator(m->at);
   if (row == NULL) return NULL;
   m->at += 2;
-  node *n = make(m, TPS_NODE_PREFIX,
-                 make_word(m, TPS_NODE_NAME, row->text), NULL);
+  node *n =
+      make(m, TPS_NODE_PREFIX, make_word(m, TPS_NODE_NAME, row->text), NULL);
   if (n == NULL || n->a == NULL) return NULL;
   n->text = "operator";
   n->size = 8;
@@ -226,8 +228,8 @@ static node *read_types(mangle *m, bool *ok) {
     tail = &cell->b;
   }
   *ok = true;
-  if (first != NULL && first->b == NULL &&
-      first->a->kind == TPS_NODE_BUILTIN && first->a->code == 'v')
+  if (first != NULL && first->b == NULL && first->a->kind == TPS_NODE_BUILTIN &&
+      first->a->code == 'v')
     return NULL;
   return first;
 }
@@ -252,8 +254,8 @@ static node *read_structor(mangle *m) {
   bool destructor = m->at[0] == 'D';
   if (!is_digit(m->at[1])) return NULL;
   m->at += 2;
-  return make_word(m, TPS_NODE_NAME, destructor ? "{destructor}"
-                                                : "{constructor}");
+  return make_word(m, TPS_NODE_NAME,
+                   destructor ? "{destructor}" : "{constructor}");
 }
 
 static node *read_unqualified(mangle *m) {
@@ -300,8 +302,7 @@ static node *read_substitution(mangle *m) {
     m->at++;
     return make_word(m, TPS_NODE_NAME, name);
   }
-  if (!read_index(m, 36, &index) || index >= m->substitution_count)
-    return NULL;
+  if (!read_index(m, 36, &index) || index >= m->substitution_count) return NULL;
   return m->substitutions[index];
 }
 
@@ -486,8 +487,7 @@ static node *read_name_inner(mangle *m, bool encoding) {
   node *n;
   if (take(m, "St"))
     n = join(m, make_word(m, TPS_NODE_NAME, "std"), read_unqualified(m));
-  else
-    n = read_unqualified(m);
+  else n = read_unqualified(m);
   if (n == NULL || *m->at != 'I') return n;
   return with_arguments(m, remember(m, n), encoding);
 }
@@ -529,6 +529,7 @@ typedef struct builtin_row {
   const char *text;
 } builtin_row;
 
+/* clang-format off */
 static const builtin_row builtins[] = {
     {'v', "void"},        {'w', "wchar_t"},     {'b', "bool"},
     {'c', "char"},        {'a', "signed char"}, {'h', "unsigned char"},
@@ -537,10 +538,11 @@ static const builtin_row builtins[] = {
     {'x', "long long"},   {'y', "unsigned long long"}, {'n', "__int128"},
     {'o', "unsigned __int128"}, {'f', "float"}, {'d', "double"},
     {'e', "long double"}, {'g', "__float128"},  {'z', "..."}};
+/* clang-format on */
 
 static const builtin_row d_builtins[] = {
-    {'h', "_Float16"}, {'i', "char32_t"}, {'s', "char16_t"},
-    {'u', "char8_t"},  {'a', "auto"},     {'c', "decltype(auto)"},
+    {'h', "_Float16"},      {'i', "char32_t"}, {'s', "char16_t"},
+    {'u', "char8_t"},       {'a', "auto"},     {'c', "decltype(auto)"},
     {'n', "std::nullptr_t"}};
 
 static node *make_builtin(mangle *m, const char *text, int code) {
@@ -594,8 +596,7 @@ static node *read_array(mangle *m) {
   if (is_digit(*m->at)) {
     if (!read_number(m, &n)) return NULL;
     size = (size_t)(m->at - text);
-  } else if (*m->at != '_' && read_expression(m) == NULL)
-    return NULL;
+  } else if (*m->at != '_' && read_expression(m) == NULL) return NULL;
   if (!take(m, "_")) return NULL;
   node *array = wrap(m, TPS_NODE_ARRAY, read_type(m));
   if (array != NULL) array->text = text, array->size = (uint32_t)size;
@@ -610,8 +611,7 @@ static node *read_member_pointer(mangle *m) {
 
 /* r V K in that order, taken as one. */
 static node *read_qualified(mangle *m) {
-  static const char *const texts[] = {" const", " volatile",
-                                      " volatile const"};
+  static const char *const texts[] = {" const", " volatile", " volatile const"};
   (void)take(m, "r"); /* __restrict__ matters to nobody here */
   int is_volatile = take(m, "V"), is_const = take(m, "K");
   node *type = read_type(m);
@@ -687,7 +687,9 @@ static node *read_type_inner(mangle *m) {
   if (c == 'U' && (m->at[1] == 'l' || m->at[1] == 't'))
     return remember(m, read_name(m, false));
   switch (c) {
-  case 'r': case 'V': case 'K': return read_qualified(m);
+  case 'r':
+  case 'V':
+  case 'K': return read_qualified(m);
   case 'P': return read_indirection(m, TPS_NODE_POINTER);
   case 'R': return read_indirection(m, TPS_NODE_LVALUE);
   case 'O': return read_indirection(m, TPS_NODE_RVALUE);
@@ -697,8 +699,10 @@ static node *read_type_inner(mangle *m) {
   case 'D': return read_d_type(m);
   case 'T': return read_template_type(m);
   case 'S': return read_s_type(m);
-  case 'u': case 'U': return read_vendor(m);
-  case 'N': case 'Z': return remember(m, read_name(m, false));
+  case 'u':
+  case 'U': return read_vendor(m);
+  case 'N':
+  case 'Z': return remember(m, read_name(m, false));
   default: break;
   }
   if (is_digit(c)) return remember(m, read_name(m, false));
@@ -776,8 +780,7 @@ static node *read_operation(mangle *m) {
     return n;
   }
   node *b = read_expression(m);
-  if (b == NULL || (row->arity == 3 && read_expression(m) == NULL))
-    return NULL;
+  if (b == NULL || (row->arity == 3 && read_expression(m) == NULL)) return NULL;
   node *n = make(m, TPS_NODE_BINARY, a, b);
   if (n != NULL) n->text = row->text, n->size = (uint32_t)strlen(row->text);
   return n;
@@ -857,9 +860,8 @@ static node *instance(mangle *m, node *n, unsigned index) {
 static bool expand(mangle *m, node **list) {
   while (*list != NULL) {
     node *cell = *list;
-    node *pack = cell->a->kind == TPS_NODE_EXPANSION
-                     ? find_pack(m, cell->a->a)
-                     : NULL;
+    node *pack =
+        cell->a->kind == TPS_NODE_EXPANSION ? find_pack(m, cell->a->a) : NULL;
     if (pack == NULL) {
       list = &cell->b;
       continue;
@@ -879,8 +881,8 @@ static bool expand(mangle *m, node **list) {
   return true;
 }
 
-bool tps_mangle_name(mangle *m, const char *mangled, node **name,
-                     node **params, bool *is_function) {
+bool tps_mangle_name(mangle *m, const char *mangled, node **name, node **params,
+                     bool *is_function) {
   if (strncmp(mangled, "_Z", 2) != 0) return false;
   start(m, mangled + 2);
   *name = read_encoding(m, params, is_function);

@@ -20,18 +20,18 @@ typedef enum tps_node_kind {
   TPS_NODE_TEMPLATE, /* a<b>, b a list */
   TPS_NODE_BUILTIN,  /* text; code: the mangled letter, or 0 */
   TPS_NODE_POINTER,
-  TPS_NODE_LVALUE,   /* a& */
-  TPS_NODE_RVALUE,   /* a&& */
-  TPS_NODE_MEMBER,   /* pointer to member b of class a */
+  TPS_NODE_LVALUE,    /* a& */
+  TPS_NODE_RVALUE,    /* a&& */
+  TPS_NODE_MEMBER,    /* pointer to member b of class a */
   TPS_NODE_QUALIFIED, /* a, text " const", code: bit 0 says const */
-  TPS_NODE_ARRAY,    /* of a, text the bound */
-  TPS_NODE_FUNCTION, /* a the result or NULL, b the parameters' list */
-  TPS_NODE_PREFIX,   /* text then a: "&f", "-1" */
-  TPS_NODE_BINARY,   /* a text b */
-  TPS_NODE_CALL,     /* text(b…): sizeof, casts, decltype, unknown functions */
-  TPS_NODE_PACK,     /* a: list of what it stands for */
+  TPS_NODE_ARRAY,     /* of a, text the bound */
+  TPS_NODE_FUNCTION,  /* a the result or NULL, b the parameters' list */
+  TPS_NODE_PREFIX,    /* text then a: "&f", "-1" */
+  TPS_NODE_BINARY,    /* a text b */
+  TPS_NODE_CALL, /* text(b…): sizeof, casts, decltype, unknown functions */
+  TPS_NODE_PACK, /* a: list of what it stands for */
   TPS_NODE_EXPANSION, /* a... */
-  TPS_NODE_LIST      /* a, then b the rest */
+  TPS_NODE_LIST       /* a, then b the rest */
 } tps_node_kind;
 
 typedef struct tps_node {

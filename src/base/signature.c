@@ -24,6 +24,7 @@ typedef struct builtin_row {
   uint8_t code, dtype, size;
 } builtin_row;
 
+/* clang-format off */
 static const builtin_row builtins[] = {
     {'b', TPS_BOOL, 1},      {'c', TPS_INT8, 1},    {'a', TPS_INT8, 1},
     {'h', TPS_UINT8, 1},     {'s', TPS_INT16, 2},   {'t', TPS_UINT16, 2},
@@ -34,6 +35,7 @@ static const builtin_row builtins[] = {
     {'g', TPS_OPAQUE, 16},   {'v', TPS_OPAQUE, 0},  {'h' + 'D', TPS_FLOAT16, 2},
     {'b' + 'D', TPS_BFLOAT16, 2}, {'i' + 'D', TPS_UINT32, 4},
     {'s' + 'D', TPS_UINT16, 2}, {'u' + 'D', TPS_UINT8, 1}};
+/* clang-format on */
 
 /* The classes that CUDA's headers define over one element type. A name without
  * underscores stands for its four vectors. */
@@ -43,6 +45,7 @@ typedef struct class_row {
   bool vector;
 } class_row;
 
+/* clang-format off */
 static const class_row classes[] = {
     {"__half", TPS_FLOAT16, false},
     {"__nv_bfloat16", TPS_BFLOAT16, false},
@@ -55,6 +58,7 @@ static const class_row classes[] = {
     {"long", TPS_INT64, true},     {"ulong", TPS_UINT64, true},
     {"longlong", TPS_INT64, true}, {"ulonglong", TPS_UINT64, true},
     {"float", TPS_FLOAT32, true},  {"double", TPS_FLOAT64, true}};
+/* clang-format on */
 
 /* The length of `name` without a vector's width: "float4" and "double4_16a". */
 static size_t stem(const char *name, size_t size) {
@@ -226,8 +230,7 @@ int tps_signature_from_name(tps_kernel_desc *kernel) {
       is_function) {
     code = apply_names(m, kernel, name, params);
     if (code == 0) code = apply_types(m, kernel, params);
-  } else
-    code = unknown_names(kernel);
+  } else code = unknown_names(kernel);
   tps_mangle_free(m);
   return code;
 }

@@ -22,6 +22,4 @@ int tps_cuda_device_open(int ordinal, tps_device **out, tps_error *err) {
   return absent(err);
 }
 
-void tps_cuda_versions(int *driver, int *runtime) {
-  *driver = *runtime = 0;
-}
+void tps_cuda_versions(int *driver, int *runtime) { *driver = *runtime = 0; }

@@ -249,20 +249,16 @@ static void say_no_device(tps_error *why) {
     tps_fail(why, TPS_NO_DEVICE,
              "no CUDA device is visible (CUDA_VISIBLE_DEVICES is \"%s\")",
              visible);
-  else
-    tps_fail(why, TPS_NO_DEVICE, "%s", tps_code_message(TPS_NO_DEVICE));
+  else tps_fail(why, TPS_NO_DEVICE, "%s", tps_code_message(TPS_NO_DEVICE));
 }
 
 int tps_cuda_device_count(tps_error *why) {
   int count = 0;
   cudaError_t e = cudaGetDeviceCount(&count);
   if (e == cudaSuccess && count > 0) return count;
-  if (e == cudaErrorInsufficientDriver)
-    say_driver(why);
-  else if (e == cudaErrorNoDevice || e == cudaSuccess)
-    say_no_device(why);
-  else
-    tps_cuda_fail(why, e, "cudaGetDeviceCount");
+  if (e == cudaErrorInsufficientDriver) say_driver(why);
+  else if (e == cudaErrorNoDevice || e == cudaSuccess) say_no_device(why);
+  else tps_cuda_fail(why, e, "cudaGetDeviceCount");
   cudaGetLastError();
   return 0;
 }

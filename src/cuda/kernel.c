@@ -36,8 +36,7 @@ static int describe(tps_param *param, size_t offset, size_t size) {
   char type[40];
   if (size == 1 || size == 2 || size == 4 || size == 8)
     snprintf(type, sizeof type, ".b%zu", size * 8);
-  else
-    snprintf(type, sizeof type, ".b8[%zu]", size);
+  else snprintf(type, sizeof type, ".b8[%zu]", size);
   *param = (tps_param){.type = strdup(type),
                        .offset = (uint32_t)offset,
                        .size = (uint32_t)size,

@@ -209,8 +209,7 @@ int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   narrow(&pattern, &width, &count);
-  if (width == 8)
-    code = fill_halves(driver, to, pattern, count, s);
+  if (width == 8) code = fill_halves(driver, to, pattern, count, s);
   else if (width == 4)
     code = (int)driver->fill32(to, (unsigned)pattern, count, s);
   else if (width == 2)

@@ -137,10 +137,8 @@ static int load(tps_cuda_device *self, tps_image_kind kind, const void *code,
     if (number != 0) tps_cuda_fail(err, number, "looking up '%s'", probe);
   }
   if (number == 0) number = bring_kernels(library, err);
-  if (number == 0)
-    *out = library;
-  else if (library != NULL)
-    cudaLibraryUnload(library);
+  if (number == 0) *out = library;
+  else if (library != NULL) cudaLibraryUnload(library);
   cudaGetLastError();
   return number;
 }

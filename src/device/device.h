@@ -46,9 +46,9 @@ typedef struct tps_device_properties {
   int max_threads_per_block;
   int max_threads_per_multiprocessor;
   int max_blocks_per_multiprocessor;
-  int64_t max_block[3];   /* x, y, z */
+  int64_t max_block[3]; /* x, y, z */
   int64_t max_grid[3];
-  int64_t shared_per_block;       /* without opt-in */
+  int64_t shared_per_block; /* without opt-in */
   int64_t shared_per_block_optin;
   int64_t shared_per_multiprocessor;
   int64_t registers_per_block;
@@ -72,9 +72,9 @@ typedef struct tps_launch {
   uint32_t cluster[3]; /* all 0: none */
   uint32_t shared;     /* dynamic bytes */
   bool cooperative;
-  const void *params;  /* the packed parameter block, copied before return */
+  const void *params; /* the packed parameter block, copied before return */
   uint32_t param_bytes;
-  void **argv;         /* the address of each parameter inside the block */
+  void **argv; /* the address of each parameter inside the block */
   uint32_t argc;
 } tps_launch;
 
@@ -83,7 +83,7 @@ typedef struct tps_kernel_attributes {
   int64_t shared_bytes; /* static */
   int64_t local_bytes;  /* a thread */
   int64_t const_bytes;
-  int max_threads;      /* a block */
+  int max_threads;            /* a block */
   int64_t max_dynamic_shared; /* as the device now allows for this kernel */
 } tps_kernel_attributes;
 
@@ -114,8 +114,7 @@ typedef struct tps_device_face {
   tps_device_stream *(*default_stream)(tps_device *);
   /* priority is clamped; *effective tells the one in force. */
   int (*stream_create)(tps_device *, int priority, unsigned flags,
-                       tps_device_stream **out, int *effective,
-                       tps_error *err);
+                       tps_device_stream **out, int *effective, tps_error *err);
   void (*stream_destroy)(tps_device *, tps_device_stream *);
   /* 0 done, NOT_READY, or an error. */
   int (*stream_query)(tps_device *, tps_device_stream *, tps_error *err);
@@ -168,8 +167,7 @@ typedef struct tps_device_face {
   /* `count` elements of `width` (1, 2, 4, 8) bytes, each set to the low bytes of
    * `pattern`. */
   int (*fill)(tps_device *, uint64_t to, uint64_t pattern, unsigned width,
-              uint64_t count, tps_device_stream *, tps_op *op,
-              tps_error *err);
+              uint64_t count, tps_device_stream *, tps_op *op, tps_error *err);
   /* True when kernels of this device may use the other one's memory; tries to
    * turn peer access on at the first call. */
   bool (*can_access_peer)(tps_device *, tps_device *other);
@@ -186,8 +184,8 @@ typedef struct tps_device_face {
                      tps_device_kernel **out, tps_error *err);
   /* Sizes and offsets of the parameters of a kernel known only from a binary:
    * fills params (certainty BY_SIZE), param_count and param_bytes of *desc. */
-  int (*kernel_params)(tps_device *, tps_device_kernel *,
-                       tps_kernel_desc *desc, tps_error *err);
+  int (*kernel_params)(tps_device *, tps_device_kernel *, tps_kernel_desc *desc,
+                       tps_error *err);
   /* Names of the kernels of a loaded binary: an array of owned strings in one
    * malloc'd block, to be freed by the caller. */
   int (*module_kernels)(tps_device *, tps_device_module *, char ***names,

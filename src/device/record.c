@@ -17,7 +17,8 @@ tps_op *tps_op_new(void) {
 
 void tps_op_unref(tps_op *op) {
   if (op == NULL) return;
-  if (atomic_fetch_sub_explicit(&op->refs, 1, memory_order_acq_rel) != 1) return;
+  if (atomic_fetch_sub_explicit(&op->refs, 1, memory_order_acq_rel) != 1)
+    return;
   free(op->touches);
   free(op);
 }
@@ -32,9 +33,7 @@ int tps_op_reserve_touches(tps_op *op, uint32_t count) {
 }
 
 const char *tps_op_where(const tps_op *op, char *buffer, size_t size) {
-  if (op == NULL || op->line <= 0 || op->source[0] == '\0')
-    buffer[0] = '\0';
-  else
-    snprintf(buffer, size, "%s:%d", op->source, (int)op->line);
+  if (op == NULL || op->line <= 0 || op->source[0] == '\0') buffer[0] = '\0';
+  else snprintf(buffer, size, "%s:%d", op->source, (int)op->line);
   return buffer;
 }

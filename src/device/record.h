@@ -27,8 +27,8 @@ typedef enum tps_op_kind {
   TPS_OP_WAIT,   /* for an event */
   TPS_OP_ALLOC,
   TPS_OP_FREE,
-  TPS_OP_HOST,   /* host notification */
-  TPS_OP_GRAPH   /* launch of a graph */
+  TPS_OP_HOST, /* host notification */
+  TPS_OP_GRAPH /* launch of a graph */
 } tps_op_kind;
 
 typedef enum tps_op_state {
@@ -63,8 +63,8 @@ typedef struct tps_op {
   uint32_t touch_count, touch_capacity;
 
   atomic_int refs;
-  atomic_int state;             /* tps_op_state */
-  _Atomic uint64_t started_ns;  /* 0 until the device says so */
+  atomic_int state;            /* tps_op_state */
+  _Atomic uint64_t started_ns; /* 0 until the device says so */
   _Atomic uint64_t finished_ns;
 } tps_op;
 

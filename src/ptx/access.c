@@ -32,8 +32,8 @@ typedef struct state {
   summary *own;
   const tps_ptx_function *f;
   uint64_t *registers, *vars; /* a set each */
-  uint64_t *deep;  /* inputs whose own address was taken */
-  uint64_t *set;   /* of the sources of an instruction */
+  uint64_t *deep;             /* inputs whose own address was taken */
+  uint64_t *set;              /* of the sources of an instruction */
   uint32_t words;
   bool changed;
 } state;
@@ -62,8 +62,7 @@ static bool has(const uint64_t *set, uint32_t bit) {
 static void mark(state *s, const uint64_t *set, uint8_t access) {
   for (uint32_t i = 0; i < s->words; i++)
     for (uint64_t rest = set[i]; rest != 0; rest &= rest - 1) {
-      uint8_t *to =
-          &s->own->inputs[i * 64 + (uint32_t)__builtin_ctzll(rest)];
+      uint8_t *to = &s->own->inputs[i * 64 + (uint32_t)__builtin_ctzll(rest)];
       s->changed |= (access & ~*to) != 0;
       *to |= access;
     }
@@ -103,15 +102,16 @@ static bool is_param_var(const state *s, const tps_ptx_operand *o) {
 /* Registers of a value, or of a group of values, into the set. */
 static void join_value(state *s, const tps_ptx_operand *o) {
   switch (o->kind) {
-    case TPS_PTX_OPD_REG: join_register(s, o->index); return;
-    case TPS_PTX_OPD_VAR:
-      if (is_param_var(s, o)) join_var(s, o);
-      return;
-    case TPS_PTX_OPD_VEC: case TPS_PTX_OPD_PAIR:
-      for (int k = 0; k < o->count; k++)
-        join_value(s, &s->f->parts[o->first + k]);
-      return;
-    default: return;
+  case TPS_PTX_OPD_REG: join_register(s, o->index); return;
+  case TPS_PTX_OPD_VAR:
+    if (is_param_var(s, o)) join_var(s, o);
+    return;
+  case TPS_PTX_OPD_VEC:
+  case TPS_PTX_OPD_PAIR:
+    for (int k = 0; k < o->count; k++)
+      join_value(s, &s->f->parts[o->first + k]);
+    return;
+  default: return;
   }
 }
 
@@ -204,9 +204,8 @@ static void lose_arguments(state *s, const tps_ptx_operand *arguments) {
 static void call(state *s, const tps_ptx_instruction *i) {
   const tps_ptx_operand *results = &i->operands[0], *target = &i->operands[1];
   const tps_ptx_operand *arguments = &i->operands[2];
-  const summary *callee = target->kind == TPS_PTX_OPD_FUNC
-                              ? &s->all[target->index]
-                              : NULL;
+  const summary *callee =
+      target->kind == TPS_PTX_OPD_FUNC ? &s->all[target->index] : NULL;
   if (callee == NULL || callee->f->declared_only) {
     lose_arguments(s, arguments);
     return;
@@ -244,42 +243,44 @@ static void compute(state *s, const tps_ptx_instruction *i) {
   give(s, i);
 }
 
+/* clang-format off */
 static void step(state *s, const tps_ptx_instruction *i) {
   switch (i->op) {
-    case TPS_PTX_OP_LD: case TPS_PTX_OP_LDU: load(s, i); return;
-    case TPS_PTX_OP_ST: store(s, i); return;
-    case TPS_PTX_OP_ATOM:
-      mark_addresses(s, i, TPS_ACCESS_BOTH);
-      lose_values(s, i, 2);
-      return;
-    case TPS_PTX_OP_RED:
-      mark_addresses(s, i, TPS_ACCESS_BOTH);
-      lose_values(s, i, 1);
-      return;
-    case TPS_PTX_OP_CALL: call(s, i); return;
-    case TPS_PTX_OP_CP: copy(s, i); return;
-    case TPS_PTX_OP_WMMA: matrix(s, i); return;
-    case TPS_PTX_OP_TEX: case TPS_PTX_OP_TLD4: case TPS_PTX_OP_SULD:
-    case TPS_PTX_OP_LDMATRIX:
-      mark_addresses(s, i, TPS_ACCESS_READ);
-      return;
-    case TPS_PTX_OP_SUST: case TPS_PTX_OP_STMATRIX: case TPS_PTX_OP_DISCARD:
-      mark_addresses(s, i, TPS_ACCESS_WRITE);
-      return;
-    case TPS_PTX_OP_SURED: case TPS_PTX_OP_MBARRIER:
-      mark_addresses(s, i, TPS_ACCESS_BOTH);
-      return;
-    case TPS_PTX_OP_PREFETCH: case TPS_PTX_OP_PREFETCHU:
-    case TPS_PTX_OP_APPLYPRIORITY: case TPS_PTX_OP_TXQ: case TPS_PTX_OP_SUQ:
-      return;
-    case TPS_PTX_OP_MULTIMEM: case TPS_PTX_OP_TENSORMAP:
-    case TPS_PTX_OP_TCGEN05: case TPS_PTX_OP_CLUSTERLAUNCHCONTROL:
-      mark_addresses(s, i, TPS_ACCESS_UNKNOWN);
-      lose_values(s, i, 0);
-      return;
-    default: compute(s, i); return;
+  case TPS_PTX_OP_LD: case TPS_PTX_OP_LDU: load(s, i); return;
+  case TPS_PTX_OP_ST: store(s, i); return;
+  case TPS_PTX_OP_ATOM:
+    mark_addresses(s, i, TPS_ACCESS_BOTH);
+    lose_values(s, i, 2);
+    return;
+  case TPS_PTX_OP_RED:
+    mark_addresses(s, i, TPS_ACCESS_BOTH);
+    lose_values(s, i, 1);
+    return;
+  case TPS_PTX_OP_CALL: call(s, i); return;
+  case TPS_PTX_OP_CP: copy(s, i); return;
+  case TPS_PTX_OP_WMMA: matrix(s, i); return;
+  case TPS_PTX_OP_TEX: case TPS_PTX_OP_TLD4: case TPS_PTX_OP_SULD:
+  case TPS_PTX_OP_LDMATRIX:
+    mark_addresses(s, i, TPS_ACCESS_READ);
+    return;
+  case TPS_PTX_OP_SUST: case TPS_PTX_OP_STMATRIX: case TPS_PTX_OP_DISCARD:
+    mark_addresses(s, i, TPS_ACCESS_WRITE);
+    return;
+  case TPS_PTX_OP_SURED: case TPS_PTX_OP_MBARRIER:
+    mark_addresses(s, i, TPS_ACCESS_BOTH);
+    return;
+  case TPS_PTX_OP_PREFETCH: case TPS_PTX_OP_PREFETCHU:
+  case TPS_PTX_OP_APPLYPRIORITY: case TPS_PTX_OP_TXQ: case TPS_PTX_OP_SUQ:
+    return;
+  case TPS_PTX_OP_MULTIMEM: case TPS_PTX_OP_TENSORMAP:
+  case TPS_PTX_OP_TCGEN05: case TPS_PTX_OP_CLUSTERLAUNCHCONTROL:
+    mark_addresses(s, i, TPS_ACCESS_UNKNOWN);
+    lose_values(s, i, 0);
+    return;
+  default: compute(s, i); return;
   }
 }
+/* clang-format on */
 
 /* --- one function */
 
@@ -293,8 +294,8 @@ static void seed(state *s) {
   const tps_ptx_function *f = s->f;
   for (uint32_t k = 0; k < f->input_count && k < MOST_INPUTS; k++)
     if (may_point(s, &f->vars[f->return_count + k]))
-      var_set(s, (int32_t)(f->return_count + k))[k / 64] |=
-          (uint64_t)1 << k % 64;
+      var_set(s, (int32_t)(f->return_count + k))[k / 64] |= (uint64_t)1
+                                                            << k % 64;
 }
 
 static void give_up(summary *own) {
@@ -357,8 +358,8 @@ static bool begin(const tps_ptx_function *f, summary *own) {
   own->f = f;
   own->words = (inputs + 63) / 64;
   own->inputs = calloc((size_t)f->input_count + 1, 1);
-  own->returns = calloc((size_t)f->return_count * own->words + 1,
-                        sizeof *own->returns);
+  own->returns =
+      calloc((size_t)f->return_count * own->words + 1, sizeof *own->returns);
   if (own->inputs == NULL || own->returns == NULL) return false;
   for (uint32_t k = MOST_INPUTS; k < f->input_count; k++)
     own->inputs[k] = TPS_ACCESS_UNKNOWN;

@@ -146,18 +146,18 @@ static void read_directive(reader *r) {
 
 static void statement(reader *r) {
   switch (r->tok.kind) {
-    case T_NAME: read_named(r, -1, false, false); return;
-    case T_WORD: read_directive(r); return;
-    case '@': read_guarded(r); return;
-    case ';': tps_ptx_next(r); return;
-    case '{':
-      tps_ptx_open_scope(r);
-      tps_ptx_next(r);
-      return;
-    case T_END:
-      tps_ptx_stop(r, r->function->line, "'%.200s' has no closing brace",
-                   r->function->name);
-    default: tps_ptx_unexpected(r, "an instruction or a directive");
+  case T_NAME: read_named(r, -1, false, false); return;
+  case T_WORD: read_directive(r); return;
+  case '@': read_guarded(r); return;
+  case ';': tps_ptx_next(r); return;
+  case '{':
+    tps_ptx_open_scope(r);
+    tps_ptx_next(r);
+    return;
+  case T_END:
+    tps_ptx_stop(r, r->function->line, "'%.200s' has no closing brace",
+                 r->function->name);
+  default: tps_ptx_unexpected(r, "an instruction or a directive");
   }
 }
 
@@ -194,8 +194,7 @@ static void keep(reader *r, tps_ptx_function *f) {
   f->register_count = COUNT(r->registers, tps_ptx_register);
   f->vars = tps_ptx_copy(r, r->locals.data, r->locals.used);
   f->var_count = COUNT(r->locals, tps_ptx_var);
-  f->instructions =
-      tps_ptx_copy(r, r->instructions.data, r->instructions.used);
+  f->instructions = tps_ptx_copy(r, r->instructions.data, r->instructions.used);
   f->instruction_count = COUNT(r->instructions, tps_ptx_instruction);
   f->parts = tps_ptx_copy(r, r->parts.data, r->parts.used);
   f->part_count = COUNT(r->parts, tps_ptx_operand);
@@ -230,9 +229,12 @@ void tps_ptx_body(reader *r) {
       continue;
     }
     if (COUNT(r->scopes, scope) == outside + 1 && falls_off(r)) {
-      tps_ptx_instruction ret = {
-          .op = TPS_PTX_OP_RET, .vector = 1, .guard = -1, .loc = r->loc,
-          .line = r->tok.line, .text = r->tok.at};
+      tps_ptx_instruction ret = {.op = TPS_PTX_OP_RET,
+                                 .vector = 1,
+                                 .guard = -1,
+                                 .loc = r->loc,
+                                 .line = r->tok.line,
+                                 .text = r->tok.at};
       tps_ptx_emit(r, &ret);
     }
     tps_ptx_close_scope(r);

@@ -34,8 +34,7 @@ static signature of_table(const reader *r, const char *text) {
   for (uint32_t i = COUNT(r->tables, tps_ptx_table); i-- > 0;) {
     const tps_ptx_table *t = AT(r->tables, tps_ptx_table, i);
     if (t->name != text) continue; /* names are interned */
-    if (t->kind == TPS_PTX_CALL_TARGETS)
-      return of_function(r, t->targets[0]);
+    if (t->kind == TPS_PTX_CALL_TARGETS) return of_function(r, t->targets[0]);
     if (t->kind == TPS_PTX_BRANCH_TARGETS) break;
     return (signature){true, t->name, t->params, t->return_count,
                        t->input_count};
@@ -100,8 +99,8 @@ static void narrow(tps_ptx_operand *operand, uint8_t type) {
 }
 
 /* Stores and loads would take a wider register, a call does not. */
-static void check_width(reader *r, const tps_ptx_operand *operand,
-                        uint8_t type, bool result) {
+static void check_width(reader *r, const tps_ptx_operand *operand, uint8_t type,
+                        bool result) {
   if (operand->kind != TPS_PTX_OPD_REG) return;
   if (operand->type != TPS_PTX_PRED &&
       tps_ptx_type_size(operand->type) == tps_ptx_type_size(type))
@@ -131,7 +130,8 @@ static void through_variable(reader *r, tps_ptx_operand *operand,
   };
   if (result && operand->kind != TPS_PTX_OPD_REG &&
       operand->kind != TPS_PTX_OPD_SINK)
-    tps_ptx_stop(r, r->now.line, "result of a call must be a register or a "
+    tps_ptx_stop(r, r->now.line,
+                 "result of a call must be a register or a "
                  ".param variable");
   var.size = var.count * tps_ptx_type_size(type);
   int32_t index = tps_ptx_add_local(r, &var);
@@ -139,11 +139,10 @@ static void through_variable(reader *r, tps_ptx_operand *operand,
     tps_ptx_instruction move =
         tps_ptx_param_move(r, &r->now, !result, index, *operand);
     if (!result) tps_ptx_emit(r, &move);
-    else
-      *(tps_ptx_instruction *)tps_ptx_push(r, &r->after, sizeof move) = move;
+    else *(tps_ptx_instruction *)tps_ptx_push(r, &r->after, sizeof move) = move;
   }
-  *operand = (tps_ptx_operand){
-      .kind = TPS_PTX_OPD_VAR, .local = true, .index = index};
+  *operand =
+      (tps_ptx_operand){.kind = TPS_PTX_OPD_VAR, .local = true, .index = index};
 }
 
 static void compare(reader *r, const tps_ptx_operand *operand,
@@ -154,8 +153,7 @@ static void compare(reader *r, const tps_ptx_operand *operand,
   tps_ptx_stop(r, r->now.line,
                "%s %u of '%.200s' has %llu bytes (its parameter has %llu)",
                result ? "result" : "argument", i + 1, name,
-               (unsigned long long)var->size,
-               (unsigned long long)formal->size);
+               (unsigned long long)var->size, (unsigned long long)formal->size);
 }
 
 static void check_count(reader *r, const signature *s, uint32_t count,
@@ -194,7 +192,7 @@ static void convert(reader *r, const signature *s, uint32_t from,
 typedef struct call_text {
   uint32_t from, results, arguments; /* on the operand stack */
   tps_ptx_operand target;
-  int32_t table;  /* name, or -1 */
+  int32_t table; /* name, or -1 */
 } call_text;
 
 static void read_table_name(reader *r, call_text *c) {

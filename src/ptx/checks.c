@@ -25,6 +25,7 @@ typedef struct rule {
   const char *pattern;
 } rule;
 
+/* clang-format off */
 #define UNARY {2, 2, "d0s0"}
 #define BINARY {3, 3, "d0s0s0"}
 #define TERNARY {4, 4, "d0s0s0s0"}
@@ -93,6 +94,7 @@ static const rule rules[TPS_PTX_OP_COUNT] = {
     ON(VABSDIFF4) = FREE(3, 4), ON(VMIN4) = FREE(3, 4),
     ON(VMAX4) = FREE(3, 4), ON(VSET4) = FREE(3, 4),
 };
+/* clang-format on */
 
 #undef UNARY
 #undef BINARY
@@ -204,20 +206,20 @@ static void check_special(reader *r, const instruction *i, unsigned at,
   unsigned bytes = tps_ptx_type_size(o->type);
   bool old = (o->index < TPS_PTX_LANEID && w.bytes == 2) ||
              (o->index == TPS_PTX_GRIDID && w.bytes == 4);
-  if (w.bytes != bytes && !old)
-    bad(r, i, at, "of the instruction's width");
+  if (w.bytes != bytes && !old) bad(r, i, at, "of the instruction's width");
 }
 
 static void check_source(reader *r, const instruction *i, unsigned at,
                          const operand *o, want w) {
   switch (o->kind) {
-    case TPS_PTX_OPD_REG: check_type(r, i, at, o, w); return;
-    case TPS_PTX_OPD_IMM: check_number(r, i, at, o, w); return;
-    case TPS_PTX_OPD_SREG: check_special(r, i, at, o, w); return;
-    case TPS_PTX_OPD_VAR: case TPS_PTX_OPD_FUNC:
-      if (i->op == TPS_PTX_OP_MOV || i->op == TPS_PTX_OP_CVTA) return;
-      bad(r, i, at, "a register or a number");
-    default: bad(r, i, at, "a register or a number");
+  case TPS_PTX_OPD_REG: check_type(r, i, at, o, w); return;
+  case TPS_PTX_OPD_IMM: check_number(r, i, at, o, w); return;
+  case TPS_PTX_OPD_SREG: check_special(r, i, at, o, w); return;
+  case TPS_PTX_OPD_VAR:
+  case TPS_PTX_OPD_FUNC:
+    if (i->op == TPS_PTX_OP_MOV || i->op == TPS_PTX_OP_CVTA) return;
+    bad(r, i, at, "a register or a number");
+  default: bad(r, i, at, "a register or a number");
   }
 }
 
@@ -255,8 +257,10 @@ static void check_address(reader *r, const instruction *i, unsigned at) {
   if (sort_of(o->type) != FLOAT && bytes != PREDICATE_WIDTH &&
       (!full || bytes == whole))
     return;
-  tps_ptx_stop(r, i->line, "operand %u of '%s': register '%.100s' is .%s, not "
-               "a %u-bit address", at + 1, opcode(r, i, &text),
+  tps_ptx_stop(r, i->line,
+               "operand %u of '%s': register '%.100s' is .%s, not "
+               "a %u-bit address",
+               at + 1, opcode(r, i, &text),
                AT(r->registers, tps_ptx_register, o->index)->name,
                tps_ptx_type_name(o->type), full ? whole * 8 : 32);
 }
@@ -309,18 +313,20 @@ static void check_operand(reader *r, const instruction *i, unsigned at,
   const operand *o = &i->operands[at];
   want w = wanted(r, i, at, pattern[1]);
   switch (pattern[0]) {
-    case 'd': case 'I': check_register(r, i, at, o, w); return;
-    case 'D': check_vector(r, i, at, w, false); return;
-    case 'S': check_vector(r, i, at, w, true); return;
-    case 's': case 'i': check_source(r, i, at, o, w); return;
-    case 'p': check_predicate(r, i, at, o, true); return;
-    case 'P': check_predicate(r, i, at, o, false); return;
-    case 'o': check_pair(r, i, at, true); return;
-    case 'q': check_pair(r, i, at, false); return;
-    case 'a':
-      if (o->kind != TPS_PTX_OPD_ADDR) bad(r, i, at, "an address in brackets");
-      return;
-    default: return;
+  case 'd':
+  case 'I': check_register(r, i, at, o, w); return;
+  case 'D': check_vector(r, i, at, w, false); return;
+  case 'S': check_vector(r, i, at, w, true); return;
+  case 's':
+  case 'i': check_source(r, i, at, o, w); return;
+  case 'p': check_predicate(r, i, at, o, true); return;
+  case 'P': check_predicate(r, i, at, o, false); return;
+  case 'o': check_pair(r, i, at, true); return;
+  case 'q': check_pair(r, i, at, false); return;
+  case 'a':
+    if (o->kind != TPS_PTX_OPD_ADDR) bad(r, i, at, "an address in brackets");
+    return;
+  default: return;
   }
 }
 
@@ -352,12 +358,13 @@ static void check_pieces(reader *r, const instruction *i, unsigned at) {
                part->kind == TPS_PTX_OPD_PAIR) {
       bad(r, i, at, "registers in braces");
     }
-    sum += part->kind == TPS_PTX_OPD_REG ? width(part->type)
-                                         : whole / o->count;
+    sum += part->kind == TPS_PTX_OPD_REG ? width(part->type) : whole / o->count;
   }
   if (sum != whole)
-    tps_ptx_stop(r, i->line, "operand %u of '%s': the elements have %u bits, "
-                 "not %u", at + 1, opcode(r, i, &text), sum * 8, whole * 8);
+    tps_ptx_stop(r, i->line,
+                 "operand %u of '%s': the elements have %u bits, "
+                 "not %u",
+                 at + 1, opcode(r, i, &text), sum * 8, whole * 8);
 }
 
 static void check_mov(reader *r, const instruction *i) {

@@ -116,15 +116,11 @@ static constant parenthesis(reader *r) {
 static constant primary(reader *r) {
   constant c = number(r->tok.type, r->tok.value);
   switch (r->tok.kind) {
-    case T_INTEGER:
-      tps_ptx_next(r);
-      return tps_ptx_is(r, '(') ? masked(r, c) : c;
-    case T_FLOAT:
-      tps_ptx_next(r);
-      return c;
-    case T_NAME: return named(r);
-    case '(': return parenthesis(r);
-    default: tps_ptx_unexpected(r, "a number or an expression");
+  case T_INTEGER: tps_ptx_next(r); return tps_ptx_is(r, '(') ? masked(r, c) : c;
+  case T_FLOAT: tps_ptx_next(r); return c;
+  case T_NAME: return named(r);
+  case '(': return parenthesis(r);
+  default: tps_ptx_unexpected(r, "a number or an expression");
   }
 }
 
@@ -150,68 +146,77 @@ static constant negate(reader *r, constant c) {
 }
 
 static constant unary(reader *r) {
-  int operator = r->tok.kind;
-  if (operator != '-' && operator != '+' && operator != '~' && operator != '!')
-    return primary(r);
+  int op = r->tok.kind;
+  if (op != '-' && op != '+' && op != '~' && op != '!') return primary(r);
   deeper(r);
   tps_ptx_next(r);
   constant c = unary(r);
   r->depth--;
-  if (operator == '-') return negate(r, c);
-  if (operator == '+') return c;
+  if (op == '-') return negate(r, c);
+  if (op == '+') return c;
   need_integer(r, c);
-  return operator == '~' ? number(c.type, ~c.bits)
-                         : number(TPS_PTX_S64, c.bits == 0);
+  return op == '~' ? number(c.type, ~c.bits) : number(TPS_PTX_S64, c.bits == 0);
 }
 
 /* --- binary */
 
 static int precedence(int kind) {
   switch (kind) {
-    case '?': return 1;
-    case T_OR: return 2;
-    case T_AND: return 3;
-    case '|': return 4;
-    case '^': return 5;
-    case '&': return 6;
-    case T_EQ: case T_NE: return 7;
-    case '<': case '>': case T_LE: case T_GE: return 8;
-    case T_LEFT: case T_RIGHT: return 9;
-    case '+': case '-': return 10;
-    case '*': case '/': case '%': return 11;
-    default: return 0;
+  case '?': return 1;
+  case T_OR: return 2;
+  case T_AND: return 3;
+  case '|': return 4;
+  case '^': return 5;
+  case '&': return 6;
+  case T_EQ:
+  case T_NE: return 7;
+  case '<':
+  case '>':
+  case T_LE:
+  case T_GE: return 8;
+  case T_LEFT:
+  case T_RIGHT: return 9;
+  case '+':
+  case '-': return 10;
+  case '*':
+  case '/':
+  case '%': return 11;
+  default: return 0;
   }
 }
 
-static constant float_binary(reader *r, int operator, constant a, constant b) {
+static constant float_binary(reader *r, int op, constant a, constant b) {
   double x = tps_ptx_constant_double(a), y = tps_ptx_constant_double(b);
-  switch (operator) {
-    case '+': return from_double(x + y);
-    case '-': return from_double(x - y);
-    case '*': return from_double(x * y);
-    case '/': return from_double(x / y);
-    case '<': return number(TPS_PTX_S64, x < y);
-    case '>': return number(TPS_PTX_S64, x > y);
-    case T_LE: return number(TPS_PTX_S64, x <= y);
-    case T_GE: return number(TPS_PTX_S64, x >= y);
-    case T_EQ: return number(TPS_PTX_S64, x == y);
-    case T_NE: return number(TPS_PTX_S64, x != y);
-    default: need_integer(r, a); need_integer(r, b); return a;
+  switch (op) {
+  case '+': return from_double(x + y);
+  case '-': return from_double(x - y);
+  case '*': return from_double(x * y);
+  case '/': return from_double(x / y);
+  case '<': return number(TPS_PTX_S64, x < y);
+  case '>': return number(TPS_PTX_S64, x > y);
+  case T_LE: return number(TPS_PTX_S64, x <= y);
+  case T_GE: return number(TPS_PTX_S64, x >= y);
+  case T_EQ: return number(TPS_PTX_S64, x == y);
+  case T_NE: return number(TPS_PTX_S64, x != y);
+  default:
+    need_integer(r, a);
+    need_integer(r, b);
+    return a;
   }
 }
 
-static uint64_t divide(reader *r, int operator, constant a, constant b,
+static uint64_t divide(reader *r, int op, constant a, constant b,
                        bool is_signed) {
   if (b.bits == 0) tps_ptx_stop(r, r->tok.line, "division by zero");
-  bool quotient = operator == '/';
+  bool quotient = op == '/';
   if (!is_signed) return quotient ? a.bits / b.bits : a.bits % b.bits;
   if (b.bits == UINT64_MAX) return quotient ? -a.bits : 0;
   int64_t x = (int64_t)a.bits, y = (int64_t)b.bits;
   return (uint64_t)(quotient ? x / y : x % y);
 }
 
-static uint64_t shift(int operator, constant a, uint64_t by) {
-  if (operator == T_LEFT) return by > 63 ? 0 : a.bits << by;
+static uint64_t shift(int op, constant a, uint64_t by) {
+  if (op == T_LEFT) return by > 63 ? 0 : a.bits << by;
   if (a.type == TPS_PTX_S64)
     return (uint64_t)((int64_t)a.bits >> (by > 63 ? 63 : by));
   return by > 63 ? 0 : a.bits >> by;
@@ -221,52 +226,49 @@ static bool less(constant a, constant b, bool is_signed) {
   return is_signed ? (int64_t)a.bits < (int64_t)b.bits : a.bits < b.bits;
 }
 
-static constant integer_binary(reader *r, int operator, constant a,
-                               constant b) {
+static constant integer_binary(reader *r, int op, constant a, constant b) {
   bool is_signed = a.type == TPS_PTX_S64 && b.type == TPS_PTX_S64;
   uint8_t type = is_signed ? TPS_PTX_S64 : TPS_PTX_U64;
-  switch (operator) {
-    case '+': return number(type, a.bits + b.bits);
-    case '-': return number(type, a.bits - b.bits);
-    case '*': return number(type, a.bits * b.bits);
-    case '/': case '%':
-      return number(type, divide(r, operator, a, b, is_signed));
-    case '&': return number(type, a.bits & b.bits);
-    case '|': return number(type, a.bits | b.bits);
-    case '^': return number(type, a.bits ^ b.bits);
-    case T_LEFT: case T_RIGHT:
-      return number(a.type, shift(operator, a, b.bits));
-    case '<': return number(TPS_PTX_S64, less(a, b, is_signed));
-    case '>': return number(TPS_PTX_S64, less(b, a, is_signed));
-    case T_LE: return number(TPS_PTX_S64, !less(b, a, is_signed));
-    case T_GE: return number(TPS_PTX_S64, !less(a, b, is_signed));
-    case T_EQ: return number(TPS_PTX_S64, a.bits == b.bits);
-    case T_NE: return number(TPS_PTX_S64, a.bits != b.bits);
-    case T_AND: return number(TPS_PTX_S64, a.bits != 0 && b.bits != 0);
-    default: return number(TPS_PTX_S64, a.bits != 0 || b.bits != 0);
+  switch (op) {
+  case '+': return number(type, a.bits + b.bits);
+  case '-': return number(type, a.bits - b.bits);
+  case '*': return number(type, a.bits * b.bits);
+  case '/':
+  case '%': return number(type, divide(r, op, a, b, is_signed));
+  case '&': return number(type, a.bits & b.bits);
+  case '|': return number(type, a.bits | b.bits);
+  case '^': return number(type, a.bits ^ b.bits);
+  case T_LEFT:
+  case T_RIGHT: return number(a.type, shift(op, a, b.bits));
+  case '<': return number(TPS_PTX_S64, less(a, b, is_signed));
+  case '>': return number(TPS_PTX_S64, less(b, a, is_signed));
+  case T_LE: return number(TPS_PTX_S64, !less(b, a, is_signed));
+  case T_GE: return number(TPS_PTX_S64, !less(a, b, is_signed));
+  case T_EQ: return number(TPS_PTX_S64, a.bits == b.bits);
+  case T_NE: return number(TPS_PTX_S64, a.bits != b.bits);
+  case T_AND: return number(TPS_PTX_S64, a.bits != 0 && b.bits != 0);
+  default: return number(TPS_PTX_S64, a.bits != 0 || b.bits != 0);
   }
 }
 
-static constant address_binary(reader *r, int operator, constant a,
-                               constant b) {
-  if (a.symbol == NULL && operator == '+') {
+static constant address_binary(reader *r, int op, constant a, constant b) {
+  if (a.symbol == NULL && op == '+') {
     constant swap = a;
     a = b;
     b = swap;
   }
-  if (b.symbol != NULL || (operator != '+' && operator != '-'))
+  if (b.symbol != NULL || (op != '+' && op != '-'))
     tps_ptx_stop(r, r->tok.line,
                  "an address can only have a number added or subtracted");
   need_integer(r, b);
-  a.bits += operator == '+' ? b.bits : -b.bits;
+  a.bits += op == '+' ? b.bits : -b.bits;
   return a;
 }
 
-static constant binary(reader *r, int operator, constant a, constant b) {
-  if (a.symbol != NULL || b.symbol != NULL)
-    return address_binary(r, operator, a, b);
-  if (is_float(a) || is_float(b)) return float_binary(r, operator, a, b);
-  return integer_binary(r, operator, a, b);
+static constant binary(reader *r, int op, constant a, constant b) {
+  if (a.symbol != NULL || b.symbol != NULL) return address_binary(r, op, a, b);
+  if (is_float(a) || is_float(b)) return float_binary(r, op, a, b);
+  return integer_binary(r, op, a, b);
 }
 
 static constant choose(reader *r, constant condition) {
@@ -280,12 +282,12 @@ static constant choose(reader *r, constant condition) {
 /* Goes on behind the operand `left` with operators of at least this rank. */
 static constant climb(reader *r, constant left, int least) {
   for (;;) {
-    int operator = r->tok.kind, rank = precedence(operator);
+    int op = r->tok.kind, rank = precedence(op);
     if (rank == 0 || rank < least) return left;
     deeper(r);
     tps_ptx_next(r);
-    left = operator == '?' ? choose(r, left)
-                           : binary(r, operator, left, expression(r, rank + 1));
+    left = op == '?' ? choose(r, left)
+                     : binary(r, op, left, expression(r, rank + 1));
     r->depth--;
   }
 }

@@ -16,19 +16,23 @@
 
 static tps_dtype dtype_of(uint8_t type) {
   switch (type) {
-    case TPS_PTX_S8: return TPS_INT8;
-    case TPS_PTX_U8: case TPS_PTX_B8: return TPS_UINT8;
-    case TPS_PTX_S16: return TPS_INT16;
-    case TPS_PTX_U16: case TPS_PTX_B16: return TPS_UINT16;
-    case TPS_PTX_S32: return TPS_INT32;
-    case TPS_PTX_U32: case TPS_PTX_B32: return TPS_UINT32;
-    case TPS_PTX_S64: return TPS_INT64;
-    case TPS_PTX_U64: case TPS_PTX_B64: return TPS_UINT64;
-    case TPS_PTX_F16: return TPS_FLOAT16;
-    case TPS_PTX_BF16: return TPS_BFLOAT16;
-    case TPS_PTX_F32: return TPS_FLOAT32;
-    case TPS_PTX_F64: return TPS_FLOAT64;
-    default: return TPS_OPAQUE;
+  case TPS_PTX_S8: return TPS_INT8;
+  case TPS_PTX_U8:
+  case TPS_PTX_B8: return TPS_UINT8;
+  case TPS_PTX_S16: return TPS_INT16;
+  case TPS_PTX_U16:
+  case TPS_PTX_B16: return TPS_UINT16;
+  case TPS_PTX_S32: return TPS_INT32;
+  case TPS_PTX_U32:
+  case TPS_PTX_B32: return TPS_UINT32;
+  case TPS_PTX_S64: return TPS_INT64;
+  case TPS_PTX_U64:
+  case TPS_PTX_B64: return TPS_UINT64;
+  case TPS_PTX_F16: return TPS_FLOAT16;
+  case TPS_PTX_BF16: return TPS_BFLOAT16;
+  case TPS_PTX_F32: return TPS_FLOAT32;
+  case TPS_PTX_F64: return TPS_FLOAT64;
+  default: return TPS_OPAQUE;
   }
 }
 
@@ -82,12 +86,10 @@ static void see_function(reach *w, const tps_ptx_function *f) {
     const tps_ptx_instruction *i = &f->instructions[k];
     for (unsigned n = 0; n < i->operand_count; n++)
       see_operand(w, f, &i->operands[n]);
-    if (i->op == TPS_PTX_OP_CALL &&
-        i->operands[1].kind == TPS_PTX_OPD_REG)
+    if (i->op == TPS_PTX_OP_CALL && i->operands[1].kind == TPS_PTX_OPD_REG)
       w->indirect = true;
   }
-  for (uint32_t k = 0; k < f->part_count; k++)
-    see_operand(w, f, &f->parts[k]);
+  for (uint32_t k = 0; k < f->part_count; k++) see_operand(w, f, &f->parts[k]);
 }
 
 static void add_pointed(reach *w, const tps_ptx_var *var) {
@@ -147,8 +149,7 @@ static uint32_t shared_bytes(const reach *w) {
   const tps_ptx_module *m = w->module;
   uint64_t bytes = 0;
   for (uint32_t k = 0; k < m->var_count; k++)
-    if (w->vars[k] && m->vars[k].space == TPS_PTX_SHARED &&
-        !m->vars[k].unsized)
+    if (w->vars[k] && m->vars[k].space == TPS_PTX_SHARED && !m->vars[k].unsized)
       bytes = place(bytes, m->vars[k].align, m->vars[k].size);
   for (uint32_t k = 0; k < m->function_count; k++)
     if (w->functions[k] && m->functions[k].shared_bytes > 0)
@@ -247,9 +248,8 @@ static bool is_hidden(const tps_ptx_var *var) {
 /* Those that the program named and this module defines. */
 static bool is_global(const tps_ptx_var *var) {
   return (var->space == TPS_PTX_GLOBAL || var->space == TPS_PTX_CONST) &&
-         var->linkage != 2 && !is_hidden(var) &&
-         var->type != TPS_PTX_TEXREF && var->type != TPS_PTX_SAMPLERREF &&
-         var->type != TPS_PTX_SURFREF;
+         var->linkage != 2 && !is_hidden(var) && var->type != TPS_PTX_TEXREF &&
+         var->type != TPS_PTX_SAMPLERREF && var->type != TPS_PTX_SURFREF;
 }
 
 static int describe_globals(const tps_ptx_module *m, tps_image_desc *out) {

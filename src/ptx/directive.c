@@ -135,8 +135,7 @@ static void read_branch_targets(reader *r, tps_ptx_table *t) {
   int32_t *targets = tps_ptx_copy(r, r->bytes.data, r->bytes.used);
   for (uint32_t i = 0; i < t->target_count; i++) {
     fixup *f = tps_ptx_push(r, &r->fixups, sizeof *f);
-    *f = (fixup){
-        .name = targets[i], .line = r->tok.line, .slot = &targets[i]};
+    *f = (fixup){.name = targets[i], .line = r->tok.line, .slot = &targets[i]};
   }
   t->targets = targets;
 }
@@ -175,8 +174,7 @@ static void read_prototype(reader *r, tps_ptx_table *t) {
   tps_ptx_expect(r, T_NAME, "'.callprototype'");
   if (tps_ptx_is(r, '('))
     t->input_count = tps_ptx_params(r, list, TPS_PTX_INPUT_PARAM);
-  while (tps_ptx_is_word(r, "noreturn") ||
-         tps_ptx_is_word(r, "abi_preserve") ||
+  while (tps_ptx_is_word(r, "noreturn") || tps_ptx_is_word(r, "abi_preserve") ||
          tps_ptx_is_word(r, "abi_preserve_control")) {
     bool number = !tps_ptx_is_word(r, "noreturn");
     tps_ptx_next(r);

@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-enum { KERNEL_PARAM_LIMIT = 32764, AREA_LIMIT = 1 << 30,
-       MOST_RESULTS = 16 };
+enum { KERNEL_PARAM_LIMIT = 32764, AREA_LIMIT = 1 << 30, MOST_RESULTS = 16 };
 
 /* --- areas */
 

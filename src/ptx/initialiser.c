@@ -24,10 +24,10 @@ static uint64_t float_bits(double value, uint8_t type) {
   uint64_t bits = 0;
   float narrow = (float)value;
   switch (type) {
-    case TPS_PTX_F16: return tps_f16_from_double(value);
-    case TPS_PTX_BF16: return tps_bf16_from_double(value);
-    case TPS_PTX_F32: memcpy(&bits, &narrow, sizeof narrow); return bits;
-    default: memcpy(&bits, &value, sizeof value); return bits;
+  case TPS_PTX_F16: return tps_f16_from_double(value);
+  case TPS_PTX_BF16: return tps_bf16_from_double(value);
+  case TPS_PTX_F32: memcpy(&bits, &narrow, sizeof narrow); return bits;
+  default: memcpy(&bits, &value, sizeof value); return bits;
   }
 }
 
@@ -42,8 +42,10 @@ static uint64_t element_bits(constant c, uint8_t type) {
 
 static char *element(reader *r, filling *f, uint64_t index) {
   if (index >= f->limit)
-    tps_ptx_stop(r, r->tok.line, "'%.200s' has more values than its %llu "
-                 "elements", f->var->name, (unsigned long long)f->limit);
+    tps_ptx_stop(r, r->tok.line,
+                 "'%.200s' has more values than its %llu "
+                 "elements",
+                 f->var->name, (unsigned long long)f->limit);
   uint64_t end = (index + 1) * f->size;
   if (index > MOST_BYTES || end > MOST_BYTES)
     tps_ptx_stop(r, r->tok.line, "initialiser of more than %llu bytes",
@@ -187,8 +189,7 @@ static void finish(reader *r, tps_ptx_var *var, uint64_t bytes) {
   char *data = tps_ptx_take(r, bytes);
   if (r->bytes.used > 0) memcpy(data, r->bytes.data, r->bytes.used);
   var->init = data;
-  var->relocations =
-      tps_ptx_copy(r, r->relocations.data, r->relocations.used);
+  var->relocations = tps_ptx_copy(r, r->relocations.data, r->relocations.used);
   var->relocation_count = COUNT(r->relocations, tps_ptx_relocation);
 }
 
@@ -204,7 +205,8 @@ void tps_ptx_initialiser(reader *r, tps_ptx_var *var, const shape *s,
   r->bytes.used = r->relocations.used = 0;
   if (tps_ptx_is(r, '{') && s->count > 0) read_braces(r, &f, 0, 0);
   else if (tps_ptx_is(r, T_STRING)) read_string(r, &f, 0);
-  else if (tps_ptx_accept(r, '{')) { /* {7} of a scalar */
+  else if (tps_ptx_accept(r, '{')) {
+    /* {7} of a scalar */
     read_value(r, &f, 0);
     tps_ptx_expect(r, '}', "the value of a variable");
   } else read_value(r, &f, 0);

@@ -68,8 +68,7 @@ static void store_results(reader *r, const tps_ptx_instruction *ret) {
         .index = p->reg,
         .type = AT(r->registers, tps_ptx_register, p->reg)->type,
     };
-    tps_ptx_instruction store =
-        tps_ptx_param_move(r, ret, true, p->var, value);
+    tps_ptx_instruction store = tps_ptx_param_move(r, ret, true, p->var, value);
     append(r, &store);
   }
 }
@@ -115,21 +114,17 @@ tps_ptx_instruction tps_ptx_param_move(reader *r,
 
 static void read_operands(reader *r) {
   switch (r->now.op) {
-    case TPS_PTX_OP_BRA:
-      tps_ptx_label_operand(r, false);
-      return;
-    case TPS_PTX_OP_BRX:
-      tps_ptx_operand_read(r);
-      tps_ptx_expect(r, ',', "the index of 'brx'");
-      tps_ptx_label_operand(r, true);
-      return;
-    case TPS_PTX_OP_CALL:
-      tps_ptx_call_read(r);
-      return;
-    default:
-      if (tps_ptx_is(r, ';')) return;
-      do tps_ptx_operand_read(r);
-      while (tps_ptx_accept(r, ','));
+  case TPS_PTX_OP_BRA: tps_ptx_label_operand(r, false); return;
+  case TPS_PTX_OP_BRX:
+    tps_ptx_operand_read(r);
+    tps_ptx_expect(r, ',', "the index of 'brx'");
+    tps_ptx_label_operand(r, true);
+    return;
+  case TPS_PTX_OP_CALL: tps_ptx_call_read(r); return;
+  default:
+    if (tps_ptx_is(r, ';')) return;
+    do tps_ptx_operand_read(r);
+    while (tps_ptx_accept(r, ','));
   }
 }
 

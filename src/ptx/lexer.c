@@ -13,6 +13,7 @@
 
 enum { BLANK = 1, NAME_START = 2, NAME_PART = 4, DIGIT = 8, HEX = 16 };
 
+/* clang-format off */
 static const uint8_t classes[256] = {
     [' '] = BLANK,  ['\t'] = BLANK, ['\r'] = BLANK, ['\f'] = BLANK,
     ['\v'] = BLANK, ['\n'] = BLANK,
@@ -24,6 +25,7 @@ static const uint8_t classes[256] = {
     ['%'] = NAME_START,
     ['0' ... '9'] = NAME_PART | DIGIT | HEX,
 };
+/* clang-format on */
 
 static bool is(char c, int class) { return classes[(uint8_t)c] & class; }
 
@@ -188,7 +190,7 @@ static int pair_kind(char a, char b) {
   static const struct {
     char text[3];
     int kind;
-  } pairs[] = {{"<<", T_LEFT}, {">>", T_RIGHT}, {"<=", T_LE}, {">=", T_GE},
+  } pairs[] = {{"<<", T_LEFT}, {">>", T_RIGHT}, {"<=", T_LE},  {">=", T_GE},
                {"==", T_EQ},   {"!=", T_NE},    {"&&", T_AND}, {"||", T_OR}};
   for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
     if (pairs[i].text[0] == a && pairs[i].text[1] == b) return pairs[i].kind;
@@ -263,8 +265,8 @@ const char *tps_ptx_token_text(const reader *r, char *into) {
   if (r->tok.kind == T_END) return strcpy(into, "the end of the text");
   bool dotted = r->tok.kind == T_WORD;
   int size = r->tok.size > 60 ? 60 : (int)r->tok.size;
-  snprintf(into, 80, "'%s%.*s%s'", dotted ? "." : "", size,
-           r->text + r->tok.at, r->tok.size > 60 ? "..." : "");
+  snprintf(into, 80, "'%s%.*s%s'", dotted ? "." : "", size, r->text + r->tok.at,
+           r->tok.size > 60 ? "..." : "");
   for (char *p = into; *p != '\0'; p++)
     if (*p < ' ' || *p > '~') *p = '?';
   return into;
@@ -279,9 +281,8 @@ void tps_ptx_unexpected(reader *r, const char *wanted) {
 void tps_ptx_expect(reader *r, int kind, const char *after) {
   char wanted[400];
   if (tps_ptx_accept(r, kind)) return;
-  snprintf(wanted, sizeof wanted, "%s%c%s after %.300s",
-           kind < 256 ? "'" : "", kind < 256 ? kind : 'a',
-           kind < 256 ? "'" : " name", after);
+  snprintf(wanted, sizeof wanted, "%s%c%s after %.300s", kind < 256 ? "'" : "",
+           kind < 256 ? kind : 'a', kind < 256 ? "'" : " name", after);
   tps_ptx_unexpected(r, wanted);
 }
 

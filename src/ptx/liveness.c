@@ -14,8 +14,8 @@
 #define MOST_STEPS ((uint64_t)1 << 28)
 
 typedef struct block {
-  uint32_t first, end;   /* instructions */
-  int32_t next[2];       /* blocks, or -1; brx: its table besides */
+  uint32_t first, end; /* instructions */
+  int32_t next[2];     /* blocks, or -1; brx: its table besides */
   int32_t table;
 } block;
 
@@ -23,9 +23,9 @@ typedef struct flow {
   const tps_ptx_function *f;
   block *blocks;
   uint32_t block_count;
-  int32_t *block_of;   /* block that begins at an instruction, or -1 */
-  int32_t *bit_of;     /* bit of a register, or -1 */
-  int32_t *reg_of;     /* the reverse */
+  int32_t *block_of; /* block that begins at an instruction, or -1 */
+  int32_t *bit_of;   /* bit of a register, or -1 */
+  int32_t *reg_of;   /* the reverse */
   uint32_t bit_count, words;
   uint64_t *in;        /* words for each block: live at its begin */
   uint32_t *stamp;     /* of a register: last block that wrote it, + 1 */
@@ -61,12 +61,10 @@ static void mark_targets(flow *w) {
 static void link_block(flow *w, block *b) {
   const tps_ptx_instruction *last = &w->f->instructions[b->end - 1];
   bool stops = ends_block(last) && last->guard < 0;
-  b->next[0] = stops || b->end >= w->f->instruction_count
-                   ? -1
-                   : w->block_of[b->end];
-  b->next[1] = last->op == TPS_PTX_OP_BRA
-                   ? w->block_of[last->operands[0].index]
-                   : -1;
+  b->next[0] =
+      stops || b->end >= w->f->instruction_count ? -1 : w->block_of[b->end];
+  b->next[1] =
+      last->op == TPS_PTX_OP_BRA ? w->block_of[last->operands[0].index] : -1;
   b->table = last->op == TPS_PTX_OP_BRX ? last->operands[1].index : -1;
 }
 

@@ -129,8 +129,7 @@ static void resolve(reader *r, const fixup *f, const label *l) {
     tps_ptx_stop(r, f->line, "'%.200s' is %s", tps_ptx_name_text(r, l->name),
                  l->table ? "a table, not a label"
                           : "a label, not a table of targets or a prototype");
-  if (f->slot != NULL)
-    *f->slot = l->index;
+  if (f->slot != NULL) *f->slot = l->index;
   else
     AT(r->instructions, tps_ptx_instruction, f->instruction)
         ->operands[f->operand]
@@ -159,8 +158,7 @@ void tps_ptx_close_scope(reader *r) {
   scope s = *AT(r->scopes, scope, depth - 1);
   close_labels(r, &s, depth == 1);
   while (COUNT(r->symbols, symbol) > s.symbols) {
-    const symbol *last =
-        AT(r->symbols, symbol, COUNT(r->symbols, symbol) - 1);
+    const symbol *last = AT(r->symbols, symbol, COUNT(r->symbols, symbol) - 1);
     AT(r->names, name, last->name)->symbol = last->outer;
     r->symbols.used -= sizeof *last;
   }

@@ -510,6 +510,7 @@
   X(ZERO, "zero")
 /* clang-format on */
 
+/* clang-format off */
 typedef enum tps_ptx_op {
 #define X(symbol, text) TPS_PTX_OP_##symbol,
   TPS_PTX_OPS(X)
@@ -523,6 +524,7 @@ typedef enum tps_ptx_mod {
 #undef X
   TPS_PTX_M_COUNT
 } tps_ptx_mod;
+/* clang-format on */
 
 /* "add", "L1::no_allocate": the texts by number. */
 extern const char *const tps_ptx_op_names[TPS_PTX_OP_COUNT];

@@ -91,8 +91,7 @@ static tps_ptx_operand read_vector_register(reader *r, const symbol *s) {
     return register_operand(r, first + part);
   }
   uint32_t from = COUNT(r->operand_stack, tps_ptx_operand);
-  for (int32_t i = 0; i < count; i++)
-    stack(r, register_operand(r, first + i));
+  for (int32_t i = 0; i < count; i++) stack(r, register_operand(r, first + i));
   return tps_ptx_group(r, TPS_PTX_OPD_VEC, from);
 }
 
@@ -120,8 +119,8 @@ static tps_ptx_operand from_constant(reader *r, constant c) {
   if (c.mask >= 0)
     tps_ptx_stop(r, r->tok.line, "a mask outside an initialiser");
   operand.type = TPS_PTX_NOTYPE;
-  operand.kind = c.symbol->kind == SYM_FUNCTION ? TPS_PTX_OPD_FUNC
-                                                : TPS_PTX_OPD_VAR;
+  operand.kind =
+      c.symbol->kind == SYM_FUNCTION ? TPS_PTX_OPD_FUNC : TPS_PTX_OPD_VAR;
   operand.index = c.symbol->index;
   operand.local = c.symbol->kind == SYM_LOCAL_VAR;
   operand.generic = c.generic;
@@ -143,8 +142,8 @@ static tps_ptx_operand read_element(reader *r, tps_ptx_operand operand) {
   tps_ptx_next(r);
   uint64_t index = tps_ptx_unsigned(r, "index", UINT32_MAX);
   tps_ptx_expect(r, ']', "an index");
-  operand.value += (int64_t)(index *
-                             tps_ptx_type_size(variable(r, operand)->type));
+  operand.value +=
+      (int64_t)(index * tps_ptx_type_size(variable(r, operand)->type));
   if (is_memory_op(r->now.op)) {
     operand.kind = TPS_PTX_OPD_ADDR;
     operand.base_kind = TPS_PTX_OPD_VAR;
@@ -219,12 +218,16 @@ static tps_ptx_operand read_braces(reader *r) {
 
 static tps_ptx_operand read_single(reader *r) {
   switch (r->tok.kind) {
-    case T_NAME: return read_name(r);
-    case '{': return read_braces(r);
-    case '!': case '-': return read_negated(r);
-    case T_INTEGER: case T_FLOAT: case '(': case '~': case '+':
-      return read_constant(r);
-    default: tps_ptx_unexpected(r, "an operand");
+  case T_NAME: return read_name(r);
+  case '{': return read_braces(r);
+  case '!':
+  case '-': return read_negated(r);
+  case T_INTEGER:
+  case T_FLOAT:
+  case '(':
+  case '~':
+  case '+': return read_constant(r);
+  default: tps_ptx_unexpected(r, "an operand");
   }
 }
 
@@ -292,10 +295,10 @@ void tps_ptx_label_operand(reader *r, bool table) {
   };
   int32_t n = tps_ptx_token_name(r);
   AT(r->fixups, fixup, COUNT(r->fixups, fixup) - 1)->name = n;
-  tps_ptx_add_operand(r, (tps_ptx_operand){
-                             .kind = table ? TPS_PTX_OPD_TABLE
-                                           : TPS_PTX_OPD_LABEL,
-                             .index = -1,
-                         });
+  tps_ptx_add_operand(r,
+                      (tps_ptx_operand){
+                          .kind = table ? TPS_PTX_OPD_TABLE : TPS_PTX_OPD_LABEL,
+                          .index = -1,
+                      });
   tps_ptx_next(r);
 }

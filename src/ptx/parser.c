@@ -201,8 +201,7 @@ static void read_declaration(reader *r) {
   char found[80];
   uint8_t linkage = read_linkage(r);
   need_target(r);
-  if (!tps_ptx_is(r, T_WORD))
-    tps_ptx_unexpected(r, "a function or a variable");
+  if (!tps_ptx_is(r, T_WORD)) tps_ptx_unexpected(r, "a function or a variable");
   bool entry = tps_ptx_is_word(r, "entry");
   if (entry || tps_ptx_is_word(r, "func")) {
     tps_ptx_function_read(r, entry, linkage);
@@ -290,11 +289,13 @@ static void keep(reader *r) {
 }
 
 static void free_buffers(reader *r) {
+  /* clang-format off */
   buffer *all[] = {&r->names, &r->symbols, &r->labels, &r->fixups, &r->scopes,
                    &r->splits, &r->vars, &r->functions, &r->locs, &r->files,
                    &r->aliases, &r->registers, &r->locals, &r->instructions,
                    &r->parts, &r->tables, &r->operand_stack, &r->after,
                    &r->reg_params, &r->scratch, &r->bytes, &r->relocations};
+  /* clang-format on */
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]->data);
   free(r->name_slots);
   free(r->split_slots);
@@ -310,8 +311,7 @@ int tps_ptx_parse(const char *text, size_t size, tps_ptx_module **out,
                   tps_error *err) {
   reader *r = calloc(1, sizeof *r);
   *out = NULL;
-  if (r == NULL)
-    return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  if (r == NULL) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   r->err = err;
   r->line = 1;
   r->loc = -1;
@@ -349,7 +349,6 @@ const char *tps_ptx_where(const tps_ptx_module *module,
                          : NULL;
   if (file != NULL && loc->line > 0)
     snprintf(buffer, size, "%s:%u", file, loc->line);
-  else
-    snprintf(buffer, size, "PTX line %u", instruction->line);
+  else snprintf(buffer, size, "PTX line %u", instruction->line);
   return buffer;
 }

@@ -22,6 +22,7 @@
 #include "base/kernel.h"
 #include "ptx/opcodes.h" /* tps_ptx_op, tps_ptx_mod */
 
+/* clang-format off */
 typedef enum tps_ptx_type {
   TPS_PTX_NOTYPE,
   TPS_PTX_PRED,
@@ -41,6 +42,7 @@ typedef enum tps_ptx_type {
   TPS_PTX_E2M1X4, TPS_PTX_B1024,
   TPS_PTX_TYPE_COUNT
 } tps_ptx_type;
+/* clang-format on */
 
 /* Bytes; PRED 1, NOTYPE 0, the opaque references 8, types below a byte 1. */
 unsigned tps_ptx_type_size(tps_ptx_type type);
@@ -59,6 +61,7 @@ typedef enum tps_ptx_space {
 
 /* Special registers. Those with components (.x .y .z .w) take consecutive
  * numbers: TPS_PTX_TID + 1 is %tid.y. */
+/* clang-format off */
 typedef enum tps_ptx_sreg {
   TPS_PTX_TID = 0,
   TPS_PTX_NTID = 4,
@@ -82,6 +85,7 @@ typedef enum tps_ptx_sreg {
   TPS_PTX_ENVREG, /* + n, n in 0..31 */
   TPS_PTX_SREG_COUNT = TPS_PTX_ENVREG + 32
 } tps_ptx_sreg;
+/* clang-format on */
 
 /* How the operands of an instruction are put in order. They stand as written,
  * destinations first, but for:
@@ -101,21 +105,21 @@ typedef enum tps_ptx_sreg {
  *   the `value` of their REG: one byte for each, lowest lane first, 0x80 + n
  *   for byte n, 0xc0 + n for half n; 0 is none. */
 typedef enum tps_ptx_operand_kind {
-  TPS_PTX_OPD_REG,    /* index: register of the function */
-  TPS_PTX_OPD_IMM,    /* value: the 64 bits; `type` U64/S64 for an integer
+  TPS_PTX_OPD_REG,   /* index: register of the function */
+  TPS_PTX_OPD_IMM,   /* value: the 64 bits; `type` U64/S64 for an integer
                          (sign extended), F32 for 0f…, F64 for 0d… or decimal */
-  TPS_PTX_OPD_SREG,   /* index: tps_ptx_sreg */
-  TPS_PTX_OPD_VAR,    /* address of a variable + value: index into the
+  TPS_PTX_OPD_SREG,  /* index: tps_ptx_sreg */
+  TPS_PTX_OPD_VAR,   /* address of a variable + value: index into the
                          function's vars if `local`, else into the module's */
-  TPS_PTX_OPD_FUNC,   /* index: a function's address, or a call's target */
-  TPS_PTX_OPD_ADDR,   /* [base + value]: base_kind REG, VAR or IMM (absolute) */
-  TPS_PTX_OPD_VEC,    /* {a, b, …}: `count` operands from index `first` */
-  TPS_PTX_OPD_PAIR,   /* d|p: the same, always two */
-  TPS_PTX_OPD_LABEL,  /* index: instruction number */
-  TPS_PTX_OPD_TABLE,  /* index: of .branchtargets, .calltargets or
+  TPS_PTX_OPD_FUNC,  /* index: a function's address, or a call's target */
+  TPS_PTX_OPD_ADDR,  /* [base + value]: base_kind REG, VAR or IMM (absolute) */
+  TPS_PTX_OPD_VEC,   /* {a, b, …}: `count` operands from index `first` */
+  TPS_PTX_OPD_PAIR,  /* d|p: the same, always two */
+  TPS_PTX_OPD_LABEL, /* index: instruction number */
+  TPS_PTX_OPD_TABLE, /* index: of .branchtargets, .calltargets or
                          .callprototype in the function */
-  TPS_PTX_OPD_LIST,   /* (a, b, …) of a call: results or arguments */
-  TPS_PTX_OPD_SINK    /* _ */
+  TPS_PTX_OPD_LIST,  /* (a, b, …) of a call: results or arguments */
+  TPS_PTX_OPD_SINK   /* _ */
 } tps_ptx_operand_kind;
 
 typedef struct tps_ptx_operand {
@@ -138,20 +142,20 @@ typedef struct tps_ptx_operand {
 typedef struct tps_ptx_instruction {
   uint16_t op; /* tps_ptx_op */
   uint8_t mod_count, type_count, operand_count;
-  uint8_t space;       /* tps_ptx_space: the first one named */
-  uint8_t space2;      /* the second one, of cp.async and its kin */
-  uint8_t vector;      /* 1, 2, 4 or 8 */
+  uint8_t space;  /* tps_ptx_space: the first one named */
+  uint8_t space2; /* the second one, of cp.async and its kin */
+  uint8_t vector; /* 1, 2, 4 or 8 */
   bool guard_negated;
-  int32_t guard;       /* predicate register, or -1 */
-  uint16_t mods[TPS_PTX_MAX_MODS]; /* tps_ptx_mod in order, without types,
+  int32_t guard;                    /* predicate register, or -1 */
+  uint16_t mods[TPS_PTX_MAX_MODS];  /* tps_ptx_mod in order, without types,
                                       spaces and vector width */
   uint8_t types[TPS_PTX_MAX_TYPES]; /* in order as written */
   tps_ptx_operand operands[TPS_PTX_MAX_OPERANDS]; /* destinations first */
-  uint32_t text;       /* offset of the opcode in the module's text */
-  uint32_t text_size;  /* of the opcode with all modifiers */
-  uint32_t line;       /* line in the PTX text */
-  int32_t loc;         /* index into the module's locs, or -1 */
-  int32_t scope;       /* for the reader */
+  uint32_t text;      /* offset of the opcode in the module's text */
+  uint32_t text_size; /* of the opcode with all modifiers */
+  uint32_t line;      /* line in the PTX text */
+  int32_t loc;        /* index into the module's locs, or -1 */
+  int32_t scope;      /* for the reader */
 } tps_ptx_instruction;
 
 /* How many of the operands, from the first on, are written (0 or 1; a PAIR or
@@ -186,30 +190,30 @@ typedef struct tps_ptx_relocation {
   int32_t index; /* variable, or function if `function` */
   uint8_t size, shift;
   bool function;
-  bool generic;  /* generic(sym): the generic address, else the space's own */
+  bool generic; /* generic(sym): the generic address, else the space's own */
 } tps_ptx_relocation;
 
 typedef enum tps_ptx_role {
   TPS_PTX_MODULE_VAR,
-  TPS_PTX_FUNCTION_VAR,  /* .local, .shared or .global inside a function */
-  TPS_PTX_INPUT_PARAM,   /* of the kernel or the function; in order */
+  TPS_PTX_FUNCTION_VAR, /* .local, .shared or .global inside a function */
+  TPS_PTX_INPUT_PARAM,  /* of the kernel or the function; in order */
   TPS_PTX_RETURN_PARAM,
-  TPS_PTX_CALL_PARAM     /* .param declared in a body, for a call */
+  TPS_PTX_CALL_PARAM /* .param declared in a body, for a call */
 } tps_ptx_role;
 
 typedef struct tps_ptx_var {
   const char *name;
-  uint8_t space; /* tps_ptx_space */
-  uint8_t type;  /* of an element */
-  uint8_t role;  /* tps_ptx_role */
+  uint8_t space;   /* tps_ptx_space */
+  uint8_t type;    /* of an element */
+  uint8_t role;    /* tps_ptx_role */
   uint8_t linkage; /* 0 none, 1 .visible, 2 .extern, 3 .weak, 4 .common */
   bool managed;    /* .attribute(.managed) */
   bool unsized;    /* extern x[]: dynamic shared memory */
   bool pointer;    /* .param … .ptr */
   uint32_t align;
-  uint64_t count;  /* elements, all dimensions multiplied; 1 for a scalar */
-  uint64_t size;   /* bytes */
-  uint64_t offset; /* in the frame of its kind: kernel parameter block,
+  uint64_t count;   /* elements, all dimensions multiplied; 1 for a scalar */
+  uint64_t size;    /* bytes */
+  uint64_t offset;  /* in the frame of its kind: kernel parameter block,
                       function's local depot, function's static shared block,
                       function's .param area (inputs, returns, and call params
                       each numbered from 0 in their own area; call params of
@@ -223,7 +227,9 @@ typedef struct tps_ptx_var {
 } tps_ptx_var;
 
 typedef enum tps_ptx_table_kind {
-  TPS_PTX_BRANCH_TARGETS, TPS_PTX_CALL_TARGETS, TPS_PTX_CALL_PROTOTYPE
+  TPS_PTX_BRANCH_TARGETS,
+  TPS_PTX_CALL_TARGETS,
+  TPS_PTX_CALL_PROTOTYPE
 } tps_ptx_table_kind;
 
 typedef struct tps_ptx_table {
@@ -231,14 +237,14 @@ typedef struct tps_ptx_table {
   const int32_t *targets; /* .branchtargets: instructions; .calltargets:
                              functions; .callprototype: none */
   uint32_t target_count;
-  const tps_ptx_var *params;  /* of .callprototype: returns, then inputs */
+  const tps_ptx_var *params; /* of .callprototype: returns, then inputs */
   uint32_t return_count, input_count;
   uint8_t kind; /* tps_ptx_table_kind */
 } tps_ptx_table;
 
 typedef struct tps_ptx_function {
   const char *name;
-  bool entry;        /* a kernel */
+  bool entry;         /* a kernel */
   bool declared_only; /* no body: .extern, or a forward declaration that no body
                          follows (vprintf, malloc, free, __assertfail) */
   bool noreturn;
@@ -259,8 +265,8 @@ typedef struct tps_ptx_function {
   const tps_ptx_table *tables;
   uint32_t table_count;
   uint32_t input_bytes, return_bytes, call_bytes; /* of the .param areas */
-  uint32_t local_bytes;  /* of the .local variables */
-  uint32_t shared_bytes; /* of the .shared variables in the body */
+  uint32_t local_bytes;                           /* of the .local variables */
+  uint32_t shared_bytes;    /* of the .shared variables in the body */
   uint32_t register_demand; /* 32-bit registers live at once, at the most */
   uint32_t line;
   const char *alias_of; /* .alias: what it shares its body with, or NULL */
@@ -269,10 +275,10 @@ typedef struct tps_ptx_function {
 typedef struct tps_ptx_module {
   const char *text; /* own copy, NUL-terminated */
   size_t text_size;
-  unsigned version; /* 90 for 9.0 */
-  unsigned target;  /* 80 for sm_80 */
-  bool target_specific; /* sm_90a */
-  unsigned address_size; /* 32 or 64; 64 when the text does not say */
+  unsigned version;        /* 90 for 9.0 */
+  unsigned target;         /* 80 for sm_80 */
+  bool target_specific;    /* sm_90a */
+  unsigned address_size;   /* 32 or 64; 64 when the text does not say */
   const tps_ptx_var *vars; /* module scope: .global .const .shared */
   uint32_t var_count;
   const tps_ptx_function *functions;

@@ -35,15 +35,22 @@ typedef enum token_kind {
   T_INTEGER,
   T_FLOAT,
   T_STRING, /* without the quotes */
-  T_LEFT, T_RIGHT, T_LE, T_GE, T_EQ, T_NE, T_AND, T_OR /* << >> <= … */
+  T_LEFT,
+  T_RIGHT,
+  T_LE,
+  T_GE,
+  T_EQ,
+  T_NE,
+  T_AND,
+  T_OR /* << >> <= … */
 } token_kind;
 
 typedef struct token {
   int kind;
-  uint8_t type;    /* of numbers: U64, S64, F32, F64 */
+  uint8_t type; /* of numbers: U64, S64, F32, F64 */
   uint32_t line;
   uint32_t at, size; /* in the text */
-  uint64_t value;  /* bits of a number */
+  uint64_t value;    /* bits of a number */
 } token;
 
 /* A name that occurs in the text, once for each spelling. */
@@ -56,8 +63,8 @@ typedef struct name {
 
 typedef enum symbol_kind {
   SYM_REGISTER,
-  SYM_VECTOR,     /* `count` registers from `index` */
-  SYM_LOCAL_VAR,  /* of the function */
+  SYM_VECTOR,    /* `count` registers from `index` */
+  SYM_LOCAL_VAR, /* of the function */
   SYM_MODULE_VAR,
   SYM_FUNCTION
 } symbol_kind;
@@ -81,7 +88,7 @@ typedef struct fixup {
   int32_t name;
   uint32_t line;
   bool table;
-  int32_t *slot; /* where its number goes, or NULL for … */
+  int32_t *slot;                 /* where its number goes, or NULL for … */
   uint32_t instruction, operand; /* … an operand of the function */
 } fixup;
 
@@ -126,20 +133,20 @@ typedef struct reader {
   uint32_t split_slot_count;
 
   bool address_size_given; /* else 64 is only likely */
-  buffer vars;      /* tps_ptx_var of the module */
-  buffer functions; /* tps_ptx_function */
-  buffer locs;      /* tps_ptx_loc */
-  buffer files;     /* const char * */
-  buffer aliases;   /* alias (parser.c) */
+  buffer vars;             /* tps_ptx_var of the module */
+  buffer functions;        /* tps_ptx_function */
+  buffer locs;             /* tps_ptx_loc */
+  buffer files;            /* const char * */
+  buffer aliases;          /* alias (parser.c) */
   uint64_t register_total, initialised_total, target_total;
 
   /* the function being read */
   tps_ptx_function *function;
-  buffer registers;    /* tps_ptx_register */
-  buffer locals;       /* tps_ptx_var */
-  buffer instructions; /* tps_ptx_instruction */
-  buffer parts;        /* tps_ptx_operand */
-  buffer tables;       /* tps_ptx_table */
+  buffer registers;     /* tps_ptx_register */
+  buffer locals;        /* tps_ptx_var */
+  buffer instructions;  /* tps_ptx_instruction */
+  buffer parts;         /* tps_ptx_operand */
+  buffer tables;        /* tps_ptx_table */
   buffer operand_stack; /* tps_ptx_operand: elements of open braces */
   buffer after;         /* tps_ptx_instruction: to follow a call */
   buffer reg_params;    /* reg_param */
@@ -210,11 +217,11 @@ void tps_ptx_add_label(reader *r, int32_t name, int32_t index, bool table,
 /* --- constant.c */
 
 typedef struct constant {
-  uint8_t type;   /* U64, S64, F32 or F64 */
+  uint8_t type; /* U64, S64, F32 or F64 */
   uint64_t bits;
   const symbol *symbol; /* then bits is the addend; NULL for a number */
   bool generic;
-  int mask;             /* byte of the address, or -1 */
+  int mask; /* byte of the address, or -1 */
 } constant;
 
 constant tps_ptx_constant(reader *r);

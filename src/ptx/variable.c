@@ -97,9 +97,8 @@ declaration tps_ptx_declaration(reader *r, tps_ptx_space space,
 static void check_size(reader *r, const tps_ptx_var *var, uint64_t factor,
                        uint32_t element) {
   if (factor != 0 && var->count > LARGEST / element / factor)
-    tps_ptx_stop(r, r->tok.line,
-                 "variable '%.200s' of more than %llu bytes", var->name,
-                 (unsigned long long)LARGEST);
+    tps_ptx_stop(r, r->tok.line, "variable '%.200s' of more than %llu bytes",
+                 var->name, (unsigned long long)LARGEST);
 }
 
 /* [2][3]: into shape; true when the first is []. */
@@ -197,8 +196,8 @@ static void add_module_var(reader *r, const tps_ptx_var *var, int32_t n) {
     tps_ptx_stop(r, var->line, "'%.200s' is in .%s memory outside a function",
                  var->name, tps_ptx_space_name(var->space));
   if (is_redeclaration(r, var, n)) return;
-  tps_ptx_declare(r, n, SYM_MODULE_VAR,
-                  (int32_t)COUNT(r->vars, tps_ptx_var), 1);
+  tps_ptx_declare(r, n, SYM_MODULE_VAR, (int32_t)COUNT(r->vars, tps_ptx_var),
+                  1);
   *(tps_ptx_var *)tps_ptx_push(r, &r->vars, sizeof *var) = *var;
 }
 

@@ -276,7 +276,7 @@ static const sreg_row sregs[] = {
 /* "%pm0" … "%pm7", "%pm0_64"; "%envreg0" … "%envreg31". */
 static bool numbered_sreg(const char *name, size_t size,
                           tps_ptx_sreg_found *out) {
-  size_t stem = size > 3 && memcmp(name, "%pm", 3) == 0          ? 3
+  size_t stem = size > 3 && memcmp(name, "%pm", 3) == 0       ? 3
                 : size > 7 && memcmp(name, "%envreg", 7) == 0 ? 7
                                                               : size;
   unsigned n = 0;

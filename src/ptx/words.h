@@ -9,9 +9,9 @@
 
 #include "ptx/ptx.h"
 
-int tps_ptx_find_op(const char *word, size_t size);   /* or -1 */
-int tps_ptx_find_mod(const char *word, size_t size);  /* or -1 */
-int tps_ptx_find_type(const char *word, size_t size); /* or NOTYPE */
+int tps_ptx_find_op(const char *word, size_t size);    /* or -1 */
+int tps_ptx_find_mod(const char *word, size_t size);   /* or -1 */
+int tps_ptx_find_type(const char *word, size_t size);  /* or NOTYPE */
 int tps_ptx_find_space(const char *word, size_t size); /* or GENERIC */
 
 const char *tps_ptx_type_name(tps_ptx_type type);

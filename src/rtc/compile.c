@@ -106,8 +106,8 @@ static void free_source(void *data) {
 
 /* ---- checks -------------------------------------------------------------- */
 
-static int check_lines(const char *what, const char *const *items,
-                       size_t count, tps_error *err) {
+static int check_lines(const char *what, const char *const *items, size_t count,
+                       tps_error *err) {
   int code = 0;
   for (size_t i = 0; i < count && code == 0; i++)
     code = tps_rtc_check_line(what, items[i], err);
@@ -147,8 +147,8 @@ static int check_trace(const char *option, tps_error *err) {
   if (asprintf(&path, "%s.json", name + 19) < 0) return no_memory(err);
   FILE *file = fopen(path, "ab");
   int code = file != NULL ? 0
-                          : tps_fail(err, TPS_IO, "cannot write '%s': %s",
-                                     path, strerror(errno));
+                          : tps_fail(err, TPS_IO, "cannot write '%s': %s", path,
+                                     strerror(errno));
   if (file != NULL) fclose(file);
   free(path);
   return code;
@@ -165,8 +165,7 @@ static int check_request(const tps_rtc_request *r, tps_error *err) {
   int code = check_lines("name expression", r->names, r->name_count, err);
   if (code == 0) code = check_headers(r, err);
   if (code == 0)
-    code = check_lines("include directory", r->includes, r->include_count,
-                       err);
+    code = check_lines("include directory", r->includes, r->include_count, err);
   if (code == 0) code = check_defines(r, err);
   if (code == 0 && r->std != NULL)
     code = tps_rtc_check_line("std", r->std, err);
@@ -304,8 +303,8 @@ static int make_image(source *s, const tps_device *device, image **out,
   char arch[32];
   const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
   if (nvrtc == NULL) return TPS_COMPILER_MISSING;
-  int code = tps_rtc_choose_arch(nvrtc, &s->request, device, arch,
-                                 &report->note, err);
+  int code =
+      tps_rtc_choose_arch(nvrtc, &s->request, device, arch, &report->note, err);
   return code != 0 ? code : image_for(s, arch, nvrtc, out, report, err);
 }
 
@@ -362,8 +361,7 @@ static void hide(tps_image_desc *desc) {
     if (is_hidden(desc->globals[i].name, desc->globals[i].plain)) {
       free(desc->globals[i].name);
       free(desc->globals[i].plain);
-    } else
-      desc->globals[n++] = desc->globals[i];
+    } else desc->globals[n++] = desc->globals[i];
   desc->global_count = n;
 }
 
@@ -417,8 +415,8 @@ static int new_source(const tps_rtc_request *request, source **out,
   char *text;
   int code = check_request(request, err);
   if (code == 0)
-    code = tps_rtc_check_source(request->source, request->source_size, &text,
-                                err);
+    code =
+        tps_rtc_check_source(request->source, request->source_size, &text, err);
   if (code != 0) return code;
   source *s = calloc(1, sizeof *s);
   if (s == NULL) {
@@ -436,8 +434,7 @@ static int new_source(const tps_rtc_request *request, source **out,
 
 /* A module with nothing to launch and nothing to read is a slip, unless it has
  * templates whose instances may yet be asked for. */
-static int check_contents(tps_module **module, bool templates,
-                          tps_error *err) {
+static int check_contents(tps_module **module, bool templates, tps_error *err) {
   const tps_image_desc *desc = &(*module)->desc;
   if (templates || desc->kernel_count > 0 || desc->global_count > 0) return 0;
   tps_module_close(*module);

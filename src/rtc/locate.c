@@ -187,8 +187,7 @@ static void read_long(lexer *s, int level, bool is_value) {
     if (at_line_end(s)) {
       skip_line_end(s);
       put(s, '\n');
-    } else
-      put(s, *s->at++);
+    } else put(s, *s->at++);
   }
 }
 
@@ -206,9 +205,11 @@ static void skip_first_line(lexer *s) {
     while (more(s) && !at_line_end(s)) s->at++;
 }
 
-int tps_rtc_locate(const char *script, size_t script_size,
-                   const char *source, size_t source_size, int call_line) {
-  lexer s = {.at = script, .end = script + script_size, .line = 1,
+int tps_rtc_locate(const char *script, size_t script_size, const char *source,
+                   size_t source_size, int call_line) {
+  lexer s = {.at = script,
+             .end = script + script_size,
+             .line = 1,
              .call_line = call_line};
   skip_first_line(&s);
   while (more(&s)) {

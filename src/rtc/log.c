@@ -119,8 +119,7 @@ static tps_rtc_diagnostic *add(reader *r, uint8_t severity, line file,
   tps_rtc_report *report = r->report;
   if (report->diagnostic_count == r->room) {
     size_t room = r->room ? r->room * 2 : 8;
-    tps_rtc_diagnostic *all =
-        realloc(report->diagnostics, room * sizeof *all);
+    tps_rtc_diagnostic *all = realloc(report->diagnostics, room * sizeof *all);
     if (all == NULL) {
       r->failed = true;
       return NULL;
@@ -165,8 +164,7 @@ static void append(reader *r, tps_rtc_diagnostic *d, line more) {
 }
 
 static line trim(line l) {
-  while (l.size > 0 && (*l.text == ' ' || *l.text == '\t'))
-    l.text++, l.size--;
+  while (l.size > 0 && (*l.text == ' ' || *l.text == '\t')) l.text++, l.size--;
   return l;
 }
 
@@ -206,8 +204,7 @@ static void read_more(reader *r, size_t index, line l) {
     if (name != NULL)
       add(r, TPS_RTC_NOTE, (line){name, strlen(name)}, number, message);
     free(name);
-  } else if (l.size > 0 && find(l, "detected during:") == NULL)
-    append(r, d, l);
+  } else if (l.size > 0 && find(l, "detected during:") == NULL) append(r, d, l);
 }
 
 /* Errors in name expressions lie in a file that NVRTC makes up: the expression

@@ -226,9 +226,8 @@ static void read_archs(tps_nvrtc *n) {
 static void add_include(tps_nvrtc *n, const char *base, const char *below) {
   char file[4096];
   char folder[4000];
-  if (n->includes.count > 0 ||
-      snprintf(folder, sizeof folder, "%s/%s", base, below) >=
-          (int)sizeof folder)
+  if (n->includes.count > 0 || snprintf(folder, sizeof folder, "%s/%s", base,
+                                        below) >= (int)sizeof folder)
     return;
   snprintf(file, sizeof file, "%s/cuda_fp16.h", folder);
   char *real = access(file, R_OK) == 0 ? realpath(folder, NULL) : NULL;
@@ -295,8 +294,7 @@ static tps_nvrtc *open_library(tps_error *err) {
   if (s.library == NULL) code = fail_missing(&s, err);
   else if (s.path == NULL || (n = calloc(1, sizeof *n)) == NULL)
     code = tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
-  else
-    code = fill(&s, n, err);
+  else code = fill(&s, n, err);
   if (code != 0) {
     free(n);
     n = NULL;

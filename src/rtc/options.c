@@ -129,8 +129,9 @@ bool tps_rtc_options(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
       !tps_strings_format(out, "-arch=%s", arch))
     return false;
   if (r->debug && !tps_strings_add(out, "-G")) return false;
-  if (r->lineinfo && !r->debug && !given(r, "-lineinfo", "--generate-line-info")
-      && !tps_strings_add(out, "-lineinfo"))
+  if (r->lineinfo && !r->debug &&
+      !given(r, "-lineinfo", "--generate-line-info") &&
+      !tps_strings_add(out, "-lineinfo"))
     return false;
   if (nvrtc->major >= 12 && !given(r, "--device-int128", "-device-int128") &&
       !tps_strings_add(out, "--device-int128")) /* as nvcc has it */

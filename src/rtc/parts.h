@@ -73,10 +73,10 @@ typedef struct tps_nvrtc {
 } tps_nvrtc;
 
 enum { /* NVRTC's results that are told apart */
-  TPS_NVRTC_OUT_OF_MEMORY = 1,
-  TPS_NVRTC_INVALID_OPTION = 5,
-  TPS_NVRTC_COMPILATION = 6,
-  TPS_NVRTC_BUILTINS = 7
+       TPS_NVRTC_OUT_OF_MEMORY = 1,
+       TPS_NVRTC_INVALID_OPTION = 5,
+       TPS_NVRTC_COMPILATION = 6,
+       TPS_NVRTC_BUILTINS = 7
 };
 
 /* Opened once, the same ever after; a failure is tried again at the next call.

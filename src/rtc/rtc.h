@@ -27,9 +27,9 @@ typedef struct tps_rtc_header {
 typedef struct tps_rtc_request {
   const char *source;
   size_t source_size;
-  const char *name;       /* shown in messages; NULL: the script's own place */
-  const char *std;        /* "c++17", NULL: NVRTC's default */
-  const char *arch;       /* "sm_80", "compute_80", "80"; NULL: the device's */
+  const char *name; /* shown in messages; NULL: the script's own place */
+  const char *std;  /* "c++17", NULL: NVRTC's default */
+  const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
   bool lineinfo, debug;
   const tps_rtc_define *defines;
   size_t define_count;
@@ -86,8 +86,8 @@ int tps_rtc_compile(tps_context *context, tps_device *device,
  * whose value is `source` — by lexing the Lua text; the literal that begins
  * nearest to (at or before, else after) line `call_line` wins. 0 if there is
  * none. */
-int tps_rtc_locate(const char *script, size_t script_size,
-                   const char *source, size_t source_size, int call_line);
+int tps_rtc_locate(const char *script, size_t script_size, const char *source,
+                   size_t source_size, int call_line);
 
 /* "13.0" once NVRTC has been opened or can be, else NULL with *err filled;
  * *path is where the library lies. Opens it. */

@@ -29,8 +29,8 @@ typedef struct scanner {
   token now;
   tps_strings *names;
   bool templates, failed;
-  char prefix[MAX_PREFIX]; /* "a::b::" */
-  size_t scopes[MAX_SCOPES]; /* length of the prefix outside each */
+  char prefix[MAX_PREFIX];    /* "a::b::" */
+  size_t scopes[MAX_SCOPES];  /* length of the prefix outside each */
   bool c_linkage[MAX_SCOPES]; /* inside each; [0] is the file */
   int depth;
 } scanner;
@@ -108,8 +108,7 @@ static void advance(scanner *s) {
       skip_raw(s);
       s->now.kind = TEXT;
     }
-  } else
-    s->at++;
+  } else s->at++;
 }
 
 static bool is(const scanner *s, const char *text) {
@@ -204,8 +203,7 @@ static void skip_angles(scanner *s) {
     else if (is(s, "(") || is(s, "[")) {
       skip_balanced(s);
       continue;
-    } else if (is(s, ";") || is(s, "{") || s->now.kind == END)
-      return;
+    } else if (is(s, ";") || is(s, "{") || s->now.kind == END) return;
     advance(s);
   } while (depth > 0);
 }
@@ -213,8 +211,7 @@ static void skip_angles(scanner *s) {
 static void read_word(scanner *s, declaration *d) {
   token word = s->now;
   if (is(s, "__global__")) d->kernel = true;
-  else if (is(s, "__device__") || is(s, "__constant__") ||
-           is(s, "__managed__"))
+  else if (is(s, "__device__") || is(s, "__constant__") || is(s, "__managed__"))
     d->variable = true;
   else if (!takes_arguments(word)) {
     d->name = word;
@@ -255,8 +252,8 @@ static bool finish_declarator(scanner *s, const declaration *d) {
 static bool is_class(const char *from, const char *to) {
   static const char *const words[] = {"struct", "class", "union", "enum"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    const char *p = memmem(from, (size_t)(to - from), words[i],
-                           strlen(words[i]));
+    const char *p =
+        memmem(from, (size_t)(to - from), words[i], strlen(words[i]));
     if (p != NULL) return true;
   }
   return false;
@@ -297,8 +294,7 @@ static void read_extern(scanner *s) {
   if (is(s, "{")) {
     advance(s);
     open_scope(s, "", 0, c);
-  } else
-    read_declaration(s, c);
+  } else read_declaration(s, c);
 }
 
 bool tps_rtc_scan(const char *source, tps_strings *names, bool *templates) {

@@ -15,6 +15,7 @@
 #define ONCE "#pragma once\n"
 #define USING(name) "using ::" name ";\n"
 
+/* clang-format off */
 static const char stdint_h[] = ONCE "#include <limits.h>\n"
   "typedef signed char int8_t;\n"
   "typedef short int16_t;\n"
@@ -250,5 +251,6 @@ const tps_rtc_header tps_rtc_shims[] = {
     {"stdio.h", empty_h},    {"cstdio", cstdio},
     {"stdlib.h", empty_h},   {"cstdlib", cstdlib},
     {"stdbool.h", empty_h}};
+/* clang-format on */
 const size_t tps_rtc_shim_count =
     sizeof tps_rtc_shims / sizeof tps_rtc_shims[0];

@@ -24,8 +24,8 @@ static size_t character(const unsigned char *p, size_t size) {
     if ((p[i] & 0xC0) != 0x80) return 0;
     code = code << 6 | (p[i] & 0x3Fu);
   }
-  bool good = code >= least[n] && code <= 0x10FFFF &&
-              (code < 0xD800 || code > 0xDFFF);
+  bool good =
+      code >= least[n] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
   return good ? n : 0;
 }
 
@@ -68,9 +68,8 @@ int tps_rtc_check_text(const char *what, const char *text, size_t size,
   const char *fault = find_fault(bytes, size - mark, &at);
   if (fault == NULL) return 0;
   if (bytes[at.byte - 1] >= 0x80)
-    return tps_fail(err, TPS_MISUSE,
-                    "%s has %s: 0x%02X at byte %zu, line %d", what, fault,
-                    bytes[at.byte - 1], at.byte + mark, at.line);
+    return tps_fail(err, TPS_MISUSE, "%s has %s: 0x%02X at byte %zu, line %d",
+                    what, fault, bytes[at.byte - 1], at.byte + mark, at.line);
   return tps_fail(err, TPS_MISUSE, "%s has %s at byte %zu, line %d", what,
                   fault, at.byte + mark, at.line);
 }
@@ -92,8 +91,7 @@ int tps_rtc_check_source(const char *source, size_t size, char **out,
 }
 
 int tps_rtc_check_line(const char *what, const char *text, tps_error *err) {
-  if (is_blank(text))
-    return tps_fail(err, TPS_MISUSE, "%s is empty", what);
+  if (is_blank(text)) return tps_fail(err, TPS_MISUSE, "%s is empty", what);
   for (const char *p = text; *p != '\0'; p++)
     if (*p == '\n' || *p == '\r')
       return tps_fail(err, TPS_MISUSE, "%s '%.*s' has a line end", what,

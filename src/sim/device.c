@@ -164,9 +164,12 @@ int tps_sim_settings_read(tps_sim_settings *out, tps_error *err) {
   int code = read_devices(&devices, err);
   if (code == 0) code = read_settings(&s, err);
   if (code != 0) return code;
-  *out = (tps_sim_settings){
-      .devices = devices, .threads = s.threads, .memory = s.memory,
-      .seed = s.seed, .timeout_ns = s.timeout_ns, .capability = s.capability};
+  *out = (tps_sim_settings){.devices = devices,
+                            .threads = s.threads,
+                            .memory = s.memory,
+                            .seed = s.seed,
+                            .timeout_ns = s.timeout_ns,
+                            .capability = s.capability};
   return 0;
 }
 

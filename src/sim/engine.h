@@ -53,13 +53,13 @@ void tps_sim_kernel_describe(const tps_sim_kernel *kernel,
 
 typedef struct tps_sim_launch_config {
   const tps_sim_kernel *kernel;
-  tps_launch shape;      /* params are copied */
-  tps_op *op;            /* for reports; referenced by the launch */
-  uint64_t seed;         /* 0: deterministic order */
-  uint64_t budget;       /* instructions a block may spend, 0: no limit */
-  uint64_t stack_bytes;  /* local memory a thread may use (default 0 → 512 KiB
+  tps_launch shape;     /* params are copied */
+  tps_op *op;           /* for reports; referenced by the launch */
+  uint64_t seed;        /* 0: deterministic order */
+  uint64_t budget;      /* instructions a block may spend, 0: no limit */
+  uint64_t stack_bytes; /* local memory a thread may use (default 0 → 512 KiB
                             of address range, host memory grown as used) */
-  int multiprocessors;   /* for %nsmid, %smid */
+  int multiprocessors;  /* for %nsmid, %smid */
   /* Takes what the kernel prints (whole vprintf results); any thread. */
   void (*print)(void *context, const char *text, size_t size);
   void *print_context;

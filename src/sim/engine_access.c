@@ -80,17 +80,17 @@ static inline bool fits(const region *r, uint64_t offset, uint64_t bytes,
 }
 
 /* Whether all `n` addresses are inside: the sum of what is wrong is 0. */
-#define INSIDE(A)                                                             \
-  static inline bool inside_##A(const region *r, const T_##A *p, unsigned n,  \
-                                uint64_t shift, uint64_t bytes,               \
-                                uint64_t align) {                             \
-    if (r->size < bytes) return false;                                        \
-    uint64_t limit = r->size - bytes, bad = 0;                                \
-    for (unsigned j = 0; j < n; j++) {                                        \
-      uint64_t offset = p[j] + shift;                                         \
-      bad |= (uint64_t)(offset > limit) | (offset & (align - 1));             \
-    }                                                                         \
-    return bad == 0;                                                          \
+#define INSIDE(A)                                                              \
+  static inline bool inside_##A(const region *r, const T_##A *p, unsigned n,   \
+                                uint64_t shift, uint64_t bytes,                \
+                                uint64_t align) {                              \
+    if (r->size < bytes) return false;                                         \
+    uint64_t limit = r->size - bytes, bad = 0;                                 \
+    for (unsigned j = 0; j < n; j++) {                                         \
+      uint64_t offset = p[j] + shift;                                          \
+      bad |= (uint64_t)(offset > limit) | (offset & (align - 1));              \
+    }                                                                          \
+    return bad == 0;                                                           \
   }
 INSIDE(u32)
 INSIDE(u64)
@@ -113,236 +113,234 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
 #define SHARED_REGION (&e->shared)
 
 /* Lanes of a chunk, when it is not one of the easy shapes. */
-#define LOAD_LANES(name, M, R, A)                                             \
-  GUEST static void name(engine *e, const insn *i, const region *r, R *d,     \
-                         const T_##A *a, unsigned first, uint32_t m) {        \
-    uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                   \
-    if (m == 0xff &&                                                          \
-        inside_##A(r, a + first, 8, shift, sizeof(M), sizeof(M))) {           \
-      for (unsigned l = first; l < first + 8; l++)                            \
-        d[l] = (R)*(const M *)(r->host + (a[l] + shift));                     \
-      return;                                                                 \
-    }                                                                         \
-    for (; m; m &= m - 1) {                                                   \
-      unsigned l = first + (unsigned)__builtin_ctz(m);                        \
-      uint64_t offset = a[l] + imm - r->base;                                 \
-      if (fits(r, offset, sizeof(M), sizeof(M)))                              \
-        d[l] = (R)*(const M *)(r->host + offset);                             \
-      else                                                                    \
-        d[l] = (R)(M)tps_sim_load(e, i, l, a[l] + imm, sizeof(M));            \
-    }                                                                         \
+#define LOAD_LANES(name, M, R, A)                                              \
+  GUEST static void name(engine *e, const insn *i, const region *r, R *d,      \
+                         const T_##A *a, unsigned first, uint32_t m) {         \
+    uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                    \
+    if (m == 0xff &&                                                           \
+        inside_##A(r, a + first, 8, shift, sizeof(M), sizeof(M))) {            \
+      for (unsigned l = first; l < first + 8; l++)                             \
+        d[l] = (R) * (const M *)(r->host + (a[l] + shift));                    \
+      return;                                                                  \
+    }                                                                          \
+    for (; m; m &= m - 1) {                                                    \
+      unsigned l = first + (unsigned)__builtin_ctz(m);                         \
+      uint64_t offset = a[l] + imm - r->base;                                  \
+      if (fits(r, offset, sizeof(M), sizeof(M)))                               \
+        d[l] = (R) * (const M *)(r->host + offset);                            \
+      else d[l] = (R)(M)tps_sim_load(e, i, l, a[l] + imm, sizeof(M));          \
+    }                                                                          \
   }
 
-#define LOAD(name, M, R, A, REGION)                                           \
-  LOAD_LANES(lanes_##name, M, R, A)                                           \
-  GUEST HANDLER(name) {                                                       \
-    const region *r = REGION;                                                 \
-    R *d = ROW(R, i->d);                                                      \
-    const T_##A *a = ROW(const T_##A, i->a);                                  \
-    uint64_t imm = (uint64_t)i->imm;                                          \
-    if (mask == FULL && run32_##A(a, sizeof(M))) {                            \
-      uint64_t offset = a[0] + imm - r->base;                                 \
-      if (fits(r, offset, LANES * sizeof(M), sizeof(M))) {                    \
-        const M *s = (const M *)(r->host + offset);                           \
-        EACH_LANE { d[l] = (R)s[l]; }                                         \
-        return i + 1;                                                         \
-      }                                                                       \
-    }                                                                         \
-    for (unsigned first = 0; first < LANES; first += 8) {                     \
-      uint32_t m = mask >> first & 0xff;                                      \
-      uint64_t offset = a[first] + imm - r->base;                             \
-      shape s = m == 0xff ? shape8_##A(a + first, sizeof(M)) : SCATTERED;     \
-      if (s == EQUAL && fits(r, offset, sizeof(M), sizeof(M))) {              \
-        R value = (R)*(const M *)(r->host + offset);                          \
-        for (unsigned l = 0; l < 8; l++) d[first + l] = value;                \
-      } else if (s == CONTIGUOUS &&                                           \
-                 fits(r, offset, 8 * sizeof(M), sizeof(M))) {                 \
-        const M *p = (const M *)(r->host + offset);                           \
-        for (unsigned l = 0; l < 8; l++) d[first + l] = (R)p[l];              \
-      } else if (m) {                                                         \
-        lanes_##name(e, i, r, d, a, first, m);                                \
-      }                                                                       \
-    }                                                                         \
-    return i + 1;                                                             \
+#define LOAD(name, M, R, A, REGION)                                            \
+  LOAD_LANES(lanes_##name, M, R, A)                                            \
+  GUEST HANDLER(name) {                                                        \
+    const region *r = REGION;                                                  \
+    R *d = ROW(R, i->d);                                                       \
+    const T_##A *a = ROW(const T_##A, i->a);                                   \
+    uint64_t imm = (uint64_t)i->imm;                                           \
+    if (mask == FULL && run32_##A(a, sizeof(M))) {                             \
+      uint64_t offset = a[0] + imm - r->base;                                  \
+      if (fits(r, offset, LANES * sizeof(M), sizeof(M))) {                     \
+        const M *s = (const M *)(r->host + offset);                            \
+        EACH_LANE { d[l] = (R)s[l]; }                                          \
+        return i + 1;                                                          \
+      }                                                                        \
+    }                                                                          \
+    for (unsigned first = 0; first < LANES; first += 8) {                      \
+      uint32_t m = mask >> first & 0xff;                                       \
+      uint64_t offset = a[first] + imm - r->base;                              \
+      shape s = m == 0xff ? shape8_##A(a + first, sizeof(M)) : SCATTERED;      \
+      if (s == EQUAL && fits(r, offset, sizeof(M), sizeof(M))) {               \
+        R value = (R) * (const M *)(r->host + offset);                         \
+        for (unsigned l = 0; l < 8; l++) d[first + l] = value;                 \
+      } else if (s == CONTIGUOUS &&                                            \
+                 fits(r, offset, 8 * sizeof(M), sizeof(M))) {                  \
+        const M *p = (const M *)(r->host + offset);                            \
+        for (unsigned l = 0; l < 8; l++) d[first + l] = (R)p[l];               \
+      } else if (m) {                                                          \
+        lanes_##name(e, i, r, d, a, first, m);                                 \
+      }                                                                        \
+    }                                                                          \
+    return i + 1;                                                              \
   }
 
-#define STORE_LANES(name, M, R, A)                                            \
-  GUEST static void name(engine *e, const insn *i, const region *r,           \
-                         const R *s, const T_##A *a, unsigned first,          \
-                         uint32_t mask, bool *checked) {                      \
-    uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                   \
-    uint32_t m = mask >> first & 0xff;                                        \
-    if (m == 0xff &&                                                          \
-        inside_##A(r, a + first, 8, shift, sizeof(M), sizeof(M))) {           \
-      for (unsigned l = first + 8; l-- > first;)                              \
-        *(M *)(r->host + (a[l] + shift)) = (M)s[l];                           \
-      return;                                                                 \
-    }                                                                         \
-    while (m) {                                                               \
-      unsigned top = 31u - (unsigned)__builtin_clz(m), l = first + top;       \
-      uint64_t offset = a[l] + imm - r->base;                                 \
-      m ^= 1u << top;                                                         \
-      if (fits(r, offset, sizeof(M), sizeof(M))) {                            \
-        *(M *)(r->host + offset) = (M)s[l];                                   \
-        continue;                                                             \
-      }                                                                       \
-      if (!*checked)                                                          \
-        check_lanes(e, i, mask, a, sizeof(T_##A) == 8, sizeof(M));            \
-      *checked = true;                                                        \
-      tps_sim_store(e, i, l, a[l] + imm, sizeof(M), s[l]);                    \
-    }                                                                         \
+#define STORE_LANES(name, M, R, A)                                             \
+  GUEST static void name(engine *e, const insn *i, const region *r,            \
+                         const R *s, const T_##A *a, unsigned first,           \
+                         uint32_t mask, bool *checked) {                       \
+    uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                    \
+    uint32_t m = mask >> first & 0xff;                                         \
+    if (m == 0xff &&                                                           \
+        inside_##A(r, a + first, 8, shift, sizeof(M), sizeof(M))) {            \
+      for (unsigned l = first + 8; l-- > first;)                               \
+        *(M *)(r->host + (a[l] + shift)) = (M)s[l];                            \
+      return;                                                                  \
+    }                                                                          \
+    while (m) {                                                                \
+      unsigned top = 31u - (unsigned)__builtin_clz(m), l = first + top;        \
+      uint64_t offset = a[l] + imm - r->base;                                  \
+      m ^= 1u << top;                                                          \
+      if (fits(r, offset, sizeof(M), sizeof(M))) {                             \
+        *(M *)(r->host + offset) = (M)s[l];                                    \
+        continue;                                                              \
+      }                                                                        \
+      if (!*checked)                                                           \
+        check_lanes(e, i, mask, a, sizeof(T_##A) == 8, sizeof(M));             \
+      *checked = true;                                                         \
+      tps_sim_store(e, i, l, a[l] + imm, sizeof(M), s[l]);                     \
+    }                                                                          \
   }
 
-#define STORE(name, M, R, A, REGION)                                          \
-  STORE_LANES(lanes_##name, M, R, A)                                          \
-  GUEST HANDLER(name) {                                                       \
-    const region *r = REGION;                                                 \
-    const R *s = ROW(const R, i->d);                                          \
-    const T_##A *a = ROW(const T_##A, i->a);                                  \
-    uint64_t imm = (uint64_t)i->imm;                                          \
-    bool checked = false;                                                     \
-    if (mask == FULL && run32_##A(a, sizeof(M))) {                            \
-      uint64_t offset = a[0] + imm - r->base;                                 \
-      if (fits(r, offset, LANES * sizeof(M), sizeof(M))) {                    \
-        M *p = (M *)(r->host + offset);                                       \
-        EACH_LANE { p[l] = (M)s[l]; }                                         \
-        return i + 1;                                                         \
-      }                                                                       \
-    }                                                                         \
-    for (unsigned first = LANES; first > 0;) {                                \
-      first -= 8;                                                             \
-      uint32_t m = mask >> first & 0xff;                                      \
-      uint64_t offset = a[first] + imm - r->base;                             \
-      shape h = m == 0xff ? shape8_##A(a + first, sizeof(M)) : SCATTERED;     \
-      if (h == EQUAL && fits(r, offset, sizeof(M), sizeof(M))) {              \
-        *(M *)(r->host + offset) = (M)s[first];                               \
-      } else if (h == CONTIGUOUS &&                                           \
-                 fits(r, offset, 8 * sizeof(M), sizeof(M))) {                 \
-        M *p = (M *)(r->host + offset);                                       \
-        for (unsigned l = 0; l < 8; l++) p[l] = (M)s[first + l];              \
-      } else if (m) {                                                         \
-        lanes_##name(e, i, r, s, a, first, mask, &checked);                   \
-      }                                                                       \
-    }                                                                         \
-    return i + 1;                                                             \
+#define STORE(name, M, R, A, REGION)                                           \
+  STORE_LANES(lanes_##name, M, R, A)                                           \
+  GUEST HANDLER(name) {                                                        \
+    const region *r = REGION;                                                  \
+    const R *s = ROW(const R, i->d);                                           \
+    const T_##A *a = ROW(const T_##A, i->a);                                   \
+    uint64_t imm = (uint64_t)i->imm;                                           \
+    bool checked = false;                                                      \
+    if (mask == FULL && run32_##A(a, sizeof(M))) {                             \
+      uint64_t offset = a[0] + imm - r->base;                                  \
+      if (fits(r, offset, LANES * sizeof(M), sizeof(M))) {                     \
+        M *p = (M *)(r->host + offset);                                        \
+        EACH_LANE { p[l] = (M)s[l]; }                                          \
+        return i + 1;                                                          \
+      }                                                                        \
+    }                                                                          \
+    for (unsigned first = LANES; first > 0;) {                                 \
+      first -= 8;                                                              \
+      uint32_t m = mask >> first & 0xff;                                       \
+      uint64_t offset = a[first] + imm - r->base;                              \
+      shape h = m == 0xff ? shape8_##A(a + first, sizeof(M)) : SCATTERED;      \
+      if (h == EQUAL && fits(r, offset, sizeof(M), sizeof(M))) {               \
+        *(M *)(r->host + offset) = (M)s[first];                                \
+      } else if (h == CONTIGUOUS &&                                            \
+                 fits(r, offset, 8 * sizeof(M), sizeof(M))) {                  \
+        M *p = (M *)(r->host + offset);                                        \
+        for (unsigned l = 0; l < 8; l++) p[l] = (M)s[first + l];               \
+      } else if (m) {                                                          \
+        lanes_##name(e, i, r, s, a, first, mask, &checked);                    \
+      }                                                                        \
+    }                                                                          \
+    return i + 1;                                                              \
   }
 
 /* --- vectors: `count` elements, in d, b, c, e ---------------------------- */
 
-#define LOAD_VECTOR(name, M, R, A, REGION)                                    \
-  GUEST static void spread_##name(R *const *d, const M *s, unsigned n) {      \
-    if (n == 2) {                                                             \
-      R *x = d[0], *y = d[1];                                                 \
-      EACH_LANE { x[l] = (R)s[2 * l], y[l] = (R)s[2 * l + 1]; }               \
-      return;                                                                 \
-    }                                                                         \
-    R *x = d[0], *y = d[1], *z = d[2], *w = d[3];                             \
-    EACH_LANE {                                                               \
-      x[l] = (R)s[4 * l], y[l] = (R)s[4 * l + 1];                             \
-      z[l] = (R)s[4 * l + 2], w[l] = (R)s[4 * l + 3];                         \
-    }                                                                         \
-  }                                                                           \
-  GUEST HANDLER(name) {                                                       \
-    const region *r = REGION;                                                 \
-    const T_##A *a = ROW(const T_##A, i->a);                                  \
-    unsigned n = i->count, size = n * (unsigned)sizeof(M);                    \
-    R *d[4] = {ROW(R, i->d), ROW(R, i->b), ROW(R, i->c), ROW(R, i->e)};       \
-    uint64_t imm = (uint64_t)i->imm, offset = a[0] + imm - r->base;           \
-    if (mask == FULL && run32_##A(a, size) &&                                 \
-        fits(r, offset, LANES * size, size)) {                                \
-      spread_##name(d, (const M *)(r->host + offset), n);                     \
-    } else if (mask == FULL && equal32_##A(a) &&                              \
-               fits(r, offset, size, size)) {                                 \
-      const M *s = (const M *)(r->host + offset);                             \
-      for (unsigned k = 0; k < n; k++) {                                      \
-        R *x = d[k], value = (R)s[k];                                         \
-        EACH_LANE { x[l] = value; }                                           \
-      }                                                                       \
-    } else {                                                                  \
-      for (uint32_t m = mask; m; m &= m - 1) {                                \
-        unsigned l = (unsigned)__builtin_ctz(m);                              \
-        uint64_t address = a[l] + imm;                                        \
-        bool near = fits(r, address - r->base, size, size), local = false;    \
-        const unsigned char *p = r->host + (address - r->base);               \
-        if (!near)                                                            \
-          p = tps_sim_resolve(e, i, l, address, size, ACCESS_LOAD, &local);   \
-        for (unsigned k = 0; k < n; k++)                                      \
-          d[k][l] = local ? (R)(M)tps_sim_load(                               \
-                                e, i, l, address + k * sizeof(M), sizeof(M))  \
-                          : (R)((const M *)p)[k];                             \
-      }                                                                       \
-    }                                                                         \
-    return i + 1;                                                             \
+#define LOAD_VECTOR(name, M, R, A, REGION)                                     \
+  GUEST static void spread_##name(R *const *d, const M *s, unsigned n) {       \
+    if (n == 2) {                                                              \
+      R *x = d[0], *y = d[1];                                                  \
+      EACH_LANE { x[l] = (R)s[2 * l], y[l] = (R)s[2 * l + 1]; }                \
+      return;                                                                  \
+    }                                                                          \
+    R *x = d[0], *y = d[1], *z = d[2], *w = d[3];                              \
+    EACH_LANE {                                                                \
+      x[l] = (R)s[4 * l], y[l] = (R)s[4 * l + 1];                              \
+      z[l] = (R)s[4 * l + 2], w[l] = (R)s[4 * l + 3];                          \
+    }                                                                          \
+  }                                                                            \
+  GUEST HANDLER(name) {                                                        \
+    const region *r = REGION;                                                  \
+    const T_##A *a = ROW(const T_##A, i->a);                                   \
+    unsigned n = i->count, size = n * (unsigned)sizeof(M);                     \
+    R *d[4] = {ROW(R, i->d), ROW(R, i->b), ROW(R, i->c), ROW(R, i->e)};        \
+    uint64_t imm = (uint64_t)i->imm, offset = a[0] + imm - r->base;            \
+    if (mask == FULL && run32_##A(a, size) &&                                  \
+        fits(r, offset, LANES * size, size)) {                                 \
+      spread_##name(d, (const M *)(r->host + offset), n);                      \
+    } else if (mask == FULL && equal32_##A(a) &&                               \
+               fits(r, offset, size, size)) {                                  \
+      const M *s = (const M *)(r->host + offset);                              \
+      for (unsigned k = 0; k < n; k++) {                                       \
+        R *x = d[k], value = (R)s[k];                                          \
+        EACH_LANE { x[l] = value; }                                            \
+      }                                                                        \
+    } else {                                                                   \
+      for (uint32_t m = mask; m; m &= m - 1) {                                 \
+        unsigned l = (unsigned)__builtin_ctz(m);                               \
+        uint64_t address = a[l] + imm;                                         \
+        bool near = fits(r, address - r->base, size, size), local = false;     \
+        const unsigned char *p = r->host + (address - r->base);                \
+        if (!near)                                                             \
+          p = tps_sim_resolve(e, i, l, address, size, ACCESS_LOAD, &local);    \
+        for (unsigned k = 0; k < n; k++)                                       \
+          d[k][l] = local ? (R)(M)tps_sim_load(                                \
+                                e, i, l, address + k * sizeof(M), sizeof(M))   \
+                          : (R)((const M *)p)[k];                              \
+      }                                                                        \
+    }                                                                          \
+    return i + 1;                                                              \
   }
 
-#define STORE_VECTOR(name, M, R, A, REGION)                                   \
-  GUEST static void gather_##name(const R *const *s, M *p, unsigned n) {      \
-    if (n == 2) {                                                             \
-      const R *x = s[0], *y = s[1];                                           \
-      EACH_LANE { p[2 * l] = (M)x[l], p[2 * l + 1] = (M)y[l]; }               \
-      return;                                                                 \
-    }                                                                         \
-    const R *x = s[0], *y = s[1], *z = s[2], *w = s[3];                       \
-    EACH_LANE {                                                               \
-      p[4 * l] = (M)x[l], p[4 * l + 1] = (M)y[l];                             \
-      p[4 * l + 2] = (M)z[l], p[4 * l + 3] = (M)w[l];                         \
-    }                                                                         \
-  }                                                                           \
-  GUEST HANDLER(name) {                                                       \
-    const region *r = REGION;                                                 \
-    const T_##A *a = ROW(const T_##A, i->a);                                  \
-    unsigned n = i->count, size = n * (unsigned)sizeof(M);                    \
-    const R *s[4] = {ROW(const R, i->d), ROW(const R, i->b),                  \
-                     ROW(const R, i->c), ROW(const R, i->e)};                 \
-    uint64_t imm = (uint64_t)i->imm, offset = a[0] + imm - r->base;           \
-    if (mask == FULL && run32_##A(a, size) &&                                 \
-        fits(r, offset, LANES * size, size)) {                                \
-      gather_##name(s, (M *)(r->host + offset), n);                           \
-      return i + 1;                                                           \
-    }                                                                         \
-    bool checked = false;                                                     \
-    for (uint32_t m = mask; m;) {                                             \
-      unsigned l = 31u - (unsigned)__builtin_clz(m);                          \
-      uint64_t address = a[l] + imm;                                          \
-      bool near = fits(r, address - r->base, size, size), local = false;      \
-      unsigned char *p = r->host + (address - r->base);                       \
-      m ^= 1u << l;                                                           \
-      if (!near && !checked)                                                  \
-        check_lanes(e, i, mask, a, sizeof(T_##A) == 8, size);                 \
-      checked |= !near;                                                       \
-      if (!near)                                                              \
-        p = tps_sim_resolve(e, i, l, address, size, ACCESS_STORE, &local);    \
-      for (unsigned k = 0; k < n; k++) {                                      \
-        if (local)                                                            \
+#define STORE_VECTOR(name, M, R, A, REGION)                                    \
+  GUEST static void gather_##name(const R *const *s, M *p, unsigned n) {       \
+    if (n == 2) {                                                              \
+      const R *x = s[0], *y = s[1];                                            \
+      EACH_LANE { p[2 * l] = (M)x[l], p[2 * l + 1] = (M)y[l]; }                \
+      return;                                                                  \
+    }                                                                          \
+    const R *x = s[0], *y = s[1], *z = s[2], *w = s[3];                        \
+    EACH_LANE {                                                                \
+      p[4 * l] = (M)x[l], p[4 * l + 1] = (M)y[l];                              \
+      p[4 * l + 2] = (M)z[l], p[4 * l + 3] = (M)w[l];                          \
+    }                                                                          \
+  }                                                                            \
+  GUEST HANDLER(name) {                                                        \
+    const region *r = REGION;                                                  \
+    const T_##A *a = ROW(const T_##A, i->a);                                   \
+    unsigned n = i->count, size = n * (unsigned)sizeof(M);                     \
+    const R *s[4] = {ROW(const R, i->d), ROW(const R, i->b),                   \
+                     ROW(const R, i->c), ROW(const R, i->e)};                  \
+    uint64_t imm = (uint64_t)i->imm, offset = a[0] + imm - r->base;            \
+    if (mask == FULL && run32_##A(a, size) &&                                  \
+        fits(r, offset, LANES * size, size)) {                                 \
+      gather_##name(s, (M *)(r->host + offset), n);                            \
+      return i + 1;                                                            \
+    }                                                                          \
+    bool checked = false;                                                      \
+    for (uint32_t m = mask; m;) {                                              \
+      unsigned l = 31u - (unsigned)__builtin_clz(m);                           \
+      uint64_t address = a[l] + imm;                                           \
+      bool near = fits(r, address - r->base, size, size), local = false;       \
+      unsigned char *p = r->host + (address - r->base);                        \
+      m ^= 1u << l;                                                            \
+      if (!near && !checked)                                                   \
+        check_lanes(e, i, mask, a, sizeof(T_##A) == 8, size);                  \
+      checked |= !near;                                                        \
+      if (!near)                                                               \
+        p = tps_sim_resolve(e, i, l, address, size, ACCESS_STORE, &local);     \
+      for (unsigned k = 0; k < n; k++) {                                       \
+        if (local)                                                             \
           tps_sim_store(e, i, l, address + k * sizeof(M), sizeof(M), s[k][l]); \
-        else                                                                  \
-          ((M *)p)[k] = (M)s[k][l];                                           \
-      }                                                                       \
-    }                                                                         \
-    return i + 1;                                                             \
+        else ((M *)p)[k] = (M)s[k][l];                                         \
+      }                                                                        \
+    }                                                                          \
+    return i + 1;                                                              \
   }
 
-#define LOADS(where, A, REGION)                                               \
-  LOAD(ld_u8_##where, uint8_t, uint32_t, A, REGION)                           \
-  LOAD(ld_s8_##where, int8_t, uint32_t, A, REGION)                            \
-  LOAD(ld_u16_##where, uint16_t, uint32_t, A, REGION)                         \
-  LOAD(ld_s16_##where, int16_t, uint32_t, A, REGION)                          \
-  LOAD(ld_32_##where, uint32_t, uint32_t, A, REGION)                          \
-  LOAD(ld_64_##where, uint64_t, uint64_t, A, REGION)                          \
-  LOAD_VECTOR(ldv_u8_##where, uint8_t, uint32_t, A, REGION)                   \
-  LOAD_VECTOR(ldv_s8_##where, int8_t, uint32_t, A, REGION)                    \
-  LOAD_VECTOR(ldv_u16_##where, uint16_t, uint32_t, A, REGION)                 \
-  LOAD_VECTOR(ldv_s16_##where, int16_t, uint32_t, A, REGION)                  \
-  LOAD_VECTOR(ldv_32_##where, uint32_t, uint32_t, A, REGION)                  \
+#define LOADS(where, A, REGION)                                                \
+  LOAD(ld_u8_##where, uint8_t, uint32_t, A, REGION)                            \
+  LOAD(ld_s8_##where, int8_t, uint32_t, A, REGION)                             \
+  LOAD(ld_u16_##where, uint16_t, uint32_t, A, REGION)                          \
+  LOAD(ld_s16_##where, int16_t, uint32_t, A, REGION)                           \
+  LOAD(ld_32_##where, uint32_t, uint32_t, A, REGION)                           \
+  LOAD(ld_64_##where, uint64_t, uint64_t, A, REGION)                           \
+  LOAD_VECTOR(ldv_u8_##where, uint8_t, uint32_t, A, REGION)                    \
+  LOAD_VECTOR(ldv_s8_##where, int8_t, uint32_t, A, REGION)                     \
+  LOAD_VECTOR(ldv_u16_##where, uint16_t, uint32_t, A, REGION)                  \
+  LOAD_VECTOR(ldv_s16_##where, int16_t, uint32_t, A, REGION)                   \
+  LOAD_VECTOR(ldv_32_##where, uint32_t, uint32_t, A, REGION)                   \
   LOAD_VECTOR(ldv_64_##where, uint64_t, uint64_t, A, REGION)
-#define STORES(where, A, REGION)                                              \
-  STORE(st_8_##where, uint8_t, uint32_t, A, REGION)                           \
-  STORE(st_16_##where, uint16_t, uint32_t, A, REGION)                         \
-  STORE(st_32_##where, uint32_t, uint32_t, A, REGION)                         \
-  STORE(st_64_##where, uint64_t, uint64_t, A, REGION)                         \
-  STORE_VECTOR(stv_8_##where, uint8_t, uint32_t, A, REGION)                   \
-  STORE_VECTOR(stv_16_##where, uint16_t, uint32_t, A, REGION)                 \
-  STORE_VECTOR(stv_32_##where, uint32_t, uint32_t, A, REGION)                 \
+#define STORES(where, A, REGION)                                               \
+  STORE(st_8_##where, uint8_t, uint32_t, A, REGION)                            \
+  STORE(st_16_##where, uint16_t, uint32_t, A, REGION)                          \
+  STORE(st_32_##where, uint32_t, uint32_t, A, REGION)                          \
+  STORE(st_64_##where, uint64_t, uint64_t, A, REGION)                          \
+  STORE_VECTOR(stv_8_##where, uint8_t, uint32_t, A, REGION)                    \
+  STORE_VECTOR(stv_16_##where, uint16_t, uint32_t, A, REGION)                  \
+  STORE_VECTOR(stv_32_##where, uint32_t, uint32_t, A, REGION)                  \
   STORE_VECTOR(stv_64_##where, uint64_t, uint64_t, A, REGION)
 
 LOADS(global, u64, GLOBAL_REGION)
@@ -373,8 +371,7 @@ static uint32_t *local_words(engine *e, const insn *i, uint32_t mask,
   if (size < 4 || !mask) return NULL;
   unsigned first = (unsigned)__builtin_ctz(mask);
   uint64_t bad = 0;
-  for (unsigned l = 0; l < LANES; l++)
-    bad |= ON(mask, l) ? a[l] ^ a[first] : 0;
+  for (unsigned l = 0; l < LANES; l++) bad |= ON(mask, l) ? a[l] ^ a[first] : 0;
   if (bad) return NULL;
   uint64_t address = a[first] + (uint64_t)i->imm;
   uint32_t *p = NULL;
@@ -441,8 +438,8 @@ HANDLER(st_local) {
         uint64_t p = a[l] + (uint64_t)i->imm;
         if (k == 0)
           tps_sim_local_word(e, i, l, p, size * i->count, ACCESS_STORE);
-        uint64_t v = size == 8 ? ROW(const uint64_t, at)[l]
-                               : ROW(const uint32_t, at)[l];
+        uint64_t v =
+            size == 8 ? ROW(const uint64_t, at)[l] : ROW(const uint32_t, at)[l];
         tps_sim_store(e, i, l, p + k * size, size, v);
       }
     }

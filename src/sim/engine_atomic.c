@@ -13,7 +13,7 @@
 #include "sim/engine_core.h"
 #include "sim/engine_number.h"
 
-#define HANDLER(name)                                                         \
+#define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
 #define NO_OPERAND UINT32_MAX
 
@@ -83,22 +83,22 @@ static uint64_t combine(unsigned op, unsigned type, uint64_t old, uint64_t x,
 }
 
 /* Integer additions and bit operations have instructions of their own. */
-#define DIRECT(U, p)                                                          \
-  switch (op) {                                                               \
-  case ATOM_ADD: return __atomic_fetch_add((U *)p, (U)x, __ATOMIC_SEQ_CST);   \
-  case ATOM_AND: return __atomic_fetch_and((U *)p, (U)x, __ATOMIC_SEQ_CST);   \
-  case ATOM_OR: return __atomic_fetch_or((U *)p, (U)x, __ATOMIC_SEQ_CST);     \
-  case ATOM_XOR: return __atomic_fetch_xor((U *)p, (U)x, __ATOMIC_SEQ_CST);   \
-  case ATOM_EXCH: return __atomic_exchange_n((U *)p, (U)x, __ATOMIC_SEQ_CST); \
-  default: break;                                                             \
+#define DIRECT(U, p)                                                           \
+  switch (op) {                                                                \
+  case ATOM_ADD: return __atomic_fetch_add((U *)p, (U)x, __ATOMIC_SEQ_CST);    \
+  case ATOM_AND: return __atomic_fetch_and((U *)p, (U)x, __ATOMIC_SEQ_CST);    \
+  case ATOM_OR: return __atomic_fetch_or((U *)p, (U)x, __ATOMIC_SEQ_CST);      \
+  case ATOM_XOR: return __atomic_fetch_xor((U *)p, (U)x, __ATOMIC_SEQ_CST);    \
+  case ATOM_EXCH: return __atomic_exchange_n((U *)p, (U)x, __ATOMIC_SEQ_CST);  \
+  default: break;                                                              \
   }
-#define LOOP(U, p)                                                            \
-  do {                                                                        \
-    U old = __atomic_load_n((U *)p, __ATOMIC_RELAXED), new;                   \
-    do new = (U)combine(op, type, old, x, y, false);                          \
-    while (!__atomic_compare_exchange_n((U *)p, &old, new, true,              \
-                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)); \
-    return old;                                                               \
+#define LOOP(U, p)                                                             \
+  do {                                                                         \
+    U old = __atomic_load_n((U *)p, __ATOMIC_RELAXED), new;                    \
+    do new = (U)combine(op, type, old, x, y, false);                           \
+    while (!__atomic_compare_exchange_n((U *)p, &old, new, true,               \
+                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));  \
+    return old;                                                                \
   } while (0)
 
 static uint64_t atomic_rmw(void *p, unsigned size, unsigned op, unsigned type,
@@ -126,15 +126,15 @@ static uint64_t one_lane(engine *e, const insn *i, unsigned lane,
   uint64_t x = value_of(e, i->b, lane, size);
   uint64_t y = value_of(e, i->c, lane, size);
   bool local = false;
-  const region *r = i->space == TPS_PTX_SHARED ? &e->shared
-                                               : &e->slots[i->slot];
+  const region *r =
+      i->space == TPS_PTX_SHARED ? &e->shared : &e->slots[i->slot];
   uint64_t offset = address - r->base;
   unsigned char *p =
       offset < r->size && r->size - offset >= size && !(offset & (size - 1))
           ? r->host + offset
           : tps_sim_resolve(e, i, lane, address, size, ACCESS_ATOMIC, &local);
-  bool own = local || (p >= e->shared.host &&
-                       p < e->shared.host + e->shared.size);
+  bool own =
+      local || (p >= e->shared.host && p < e->shared.host + e->shared.size);
   if (!own) return atomic_rmw(p, size, op, type, x, y);
   uint64_t old = 0;
   if (local) old = tps_sim_load(e, i, lane, address, size);

@@ -13,9 +13,9 @@
 
 #include "sim/engine_core.h"
 
-#define HANDLER(name)                                                         \
+#define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
-#define ON(mask, l) ((mask) >> (l) & 1)
+#define ON(mask, l) (((mask) >> (l)) & 1)
 #define NO_OPERAND UINT32_MAX
 
 /* Low bits of imm; ALIGNED besides. */

@@ -48,8 +48,8 @@ static void place(struct tps_sim_block *block, struct tps_sim_launch *launch,
 
 static struct tps_sim_block *make(struct tps_sim_launch *launch) {
   const struct tps_sim_kernel *kernel = launch->kernel;
-  size_t head = round_up(sizeof(struct tps_sim_block) +
-                         launch->warps * sizeof(warp));
+  size_t head =
+      round_up(sizeof(struct tps_sim_block) + launch->warps * sizeof(warp));
   size_t slots = round_up(kernel->slots * sizeof(region));
   size_t frames = round_up(kernel->main->frame_bytes) * launch->warps;
   size_t total = head + round_up(BLOCK_ROWS * ROW32) + slots +
@@ -182,8 +182,7 @@ static uint64_t take_turn(engine *e, uint32_t k, int64_t length, turn *how) {
   struct tps_sim_block *block = e->block;
   e->left = length;
   *how = tps_sim_warp_run(e, &block->warps[k]);
-  if (*how == TURN_ENDED || *how == TURN_BLOCKED)
-    block->runnable &= ~(1u << k);
+  if (*how == TURN_ENDED || *how == TURN_BLOCKED) block->runnable &= ~(1u << k);
   uint64_t used = (uint64_t)(length - e->left);
   spend(e, used + 1);
   return used + 1;

@@ -20,10 +20,10 @@ static int place(struct tps_sim_code *code, const tps_ptx_var *v,
   if (v->linkage == 2)
     return tps_fail(err, TPS_INVALID_PTX,
                     "variable '%s' is declared but not defined", v->name);
-  tps_sim_memory_kind kind = v->space == TPS_PTX_CONST ? TPS_SIM_CONSTANT
-                                                       : TPS_SIM_VARIABLE;
-  int status = tps_sim_allocate(code->space, v->size ? v->size : 1, kind, out,
-                                err);
+  tps_sim_memory_kind kind =
+      v->space == TPS_PTX_CONST ? TPS_SIM_CONSTANT : TPS_SIM_VARIABLE;
+  int status =
+      tps_sim_allocate(code->space, v->size ? v->size : 1, kind, out, err);
   if (status) return status;
   if (v->init) memcpy((*out)->host, v->init, v->size);
   else memset((*out)->host, 0, v->size);
@@ -88,8 +88,8 @@ static int decode_kernels(struct tps_sim_code *code, tps_error *err) {
   for (uint32_t k = 0; k < m->function_count; k++) {
     const tps_ptx_function *f = &m->functions[k];
     if (!f->entry || f->declared_only) continue;
-    int status = tps_sim_decode_kernel(code, f,
-                                       &code->kernels[code->kernel_count], err);
+    int status =
+        tps_sim_decode_kernel(code, f, &code->kernels[code->kernel_count], err);
     if (status) return status;
     code->kernel_count++;
   }

@@ -6,9 +6,9 @@
  */
 #include "sim/engine_core.h"
 
-#define HANDLER(name)                                                         \
+#define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
-#define ON(mask, l) ((mask) >> (l) & 1)
+#define ON(mask, l) (((mask) >> (l)) & 1)
 
 /* --- guards -------------------------------------------------------------- */
 
@@ -105,9 +105,9 @@ static void copy_words(unsigned char *to, const unsigned char *from,
   }
 }
 
-static void copy_params(const frame *to, const param_rows *d,
-                        const frame *from, const param_rows *s,
-                        uint32_t count, uint32_t limit, uint32_t mask) {
+static void copy_params(const frame *to, const param_rows *d, const frame *from,
+                        const param_rows *s, uint32_t count, uint32_t limit,
+                        uint32_t mask) {
   for (uint32_t k = 0; k < count && k < limit; k++) {
     uint32_t words = d[k].words < s[k].words ? d[k].words : s[k].words;
     copy_words(frame_row(to, d[k].offset), frame_row(from, s[k].offset), words,
@@ -335,8 +335,8 @@ HANDLER(malloc) {
     uint64_t bytes = argument64(e, s, 0, l);
     tps_sim_allocation *a = NULL;
     tps_error err;
-    if (bytes && tps_sim_allocate(e->launch->space, bytes, TPS_SIM_HEAP, &a,
-                                  &err) != 0)
+    if (bytes &&
+        tps_sim_allocate(e->launch->space, bytes, TPS_SIM_HEAP, &a, &err) != 0)
       a = NULL;
     result64(e, s, l, a ? a->base : 0);
   }

@@ -21,8 +21,8 @@ OP1(low_64, u32, u64, (uint32_t))
 /* Saturation of a 64-bit integer to a width. */
 static inline uint64_t clamp(uint64_t x, int64_t flags, bool sign_in) {
   unsigned bits = flags >> BITS_SHIFT & 255;
-  uint64_t top = flags & FLAG_SIGNED ? ~0ull >> (65 - bits)
-                                     : ~0ull >> (64 - bits);
+  uint64_t top =
+      flags & FLAG_SIGNED ? ~0ull >> (65 - bits) : ~0ull >> (64 - bits);
   if (!sign_in) return x > top ? top : x;
   int64_t v = (int64_t)x;
   int64_t low = flags & FLAG_SIGNED ? -(int64_t)top - 1 : 0;
@@ -53,6 +53,7 @@ static inline double integral(double x, int rounding) {
   default: return trunc(x);
   }
 }
+/* clang-format off */
 static void integral_row(double *x, int rounding) {
   switch (rounding) {
   case ROUND_RN: EACH_LANE { x[l] = rint(x[l]); } break;
@@ -61,6 +62,7 @@ static void integral_row(double *x, int rounding) {
   default: EACH_LANE { x[l] = trunc(x[l]); } break;
   }
 }
+/* clang-format on */
 
 /* Bounds of the result as doubles; beyond them it saturates. NaN gives 0. */
 static inline int32_t to_s32(double x, double low, double high) {
@@ -79,8 +81,8 @@ static inline uint64_t to_64(double x, bool sign) {
 }
 
 /* A NaN that was f64 gives the sign bit of the result's width. */
-static void store_nans(engine *e, const insn *i, uint32_t mask,
-                       const double *x, unsigned bits) {
+static void store_nans(engine *e, const insn *i, uint32_t mask, const double *x,
+                       unsigned bits) {
   uint32_t *d = ROW(uint32_t, i->d), value = 1u << (bits - 1);
   if (i->imm & FLAG_SIGNED) value = 0u - value;
   for (unsigned l = 0; l < LANES; l++)
@@ -107,8 +109,12 @@ static void store_integers(engine *e, const insn *i, uint32_t mask,
 HANDLER(int_f32) {
   _Alignas(64) double x[LANES];
   const float *a = ROW(float, i->a);
-  if (i->imm & FLAG_FTZ) EACH_LANE { x[l] = (double)flush(a[l]); }
-  else EACH_LANE { x[l] = (double)a[l]; }
+  if (i->imm & FLAG_FTZ) EACH_LANE {
+      x[l] = (double)flush(a[l]);
+    }
+  else EACH_LANE {
+      x[l] = (double)a[l];
+    }
   integral_row(x, (int)(i->imm & ROUND_BITS));
   store_integers(e, i, mask, x, false);
   return i + 1;
@@ -132,21 +138,21 @@ OP1(f64_s32, f64, s32, TO_F64)
 OP1(f64_u32, f64, u32, TO_F64)
 
 /* With a rounding, and .sat. */
-#define FROM_INTEGER(name, F, A, sat)                                         \
-  HANDLER(name) {                                                             \
-    _Alignas(64) T_##A x[LANES];                                              \
-    _Alignas(64) F r[LANES];                                                  \
-    memcpy(x, row(e, i->a), sizeof x);                                        \
-    unsigned old = rounding_begin((int)(i->imm & ROUND_BITS));                \
-    HOLD(x);                                                                  \
-    HOLD(r);                                                                  \
-    for (unsigned l = 0; l < LANES; l++) r[l] = (F)x[l];                      \
-    HOLD(r);                                                                  \
-    rounding_end(old);                                                        \
-    F *d = ROW(F, i->d);                                                      \
-    bool s = i->imm & FLAG_SAT;                                               \
-    BLEND(s ? sat(r[l]) : r[l]);                                              \
-    return i + 1;                                                             \
+#define FROM_INTEGER(name, F, A, sat)                                          \
+  HANDLER(name) {                                                              \
+    _Alignas(64) T_##A x[LANES];                                               \
+    _Alignas(64) F r[LANES];                                                   \
+    memcpy(x, row(e, i->a), sizeof x);                                         \
+    unsigned old = rounding_begin((int)(i->imm & ROUND_BITS));                 \
+    HOLD(x);                                                                   \
+    HOLD(r);                                                                   \
+    for (unsigned l = 0; l < LANES; l++) r[l] = (F)x[l];                       \
+    HOLD(r);                                                                   \
+    rounding_end(old);                                                         \
+    F *d = ROW(F, i->d);                                                       \
+    bool s = i->imm & FLAG_SAT;                                                \
+    BLEND(s ? sat(r[l]) : r[l]);                                               \
+    return i + 1;                                                              \
   }
 FROM_INTEGER(f32x_s32, float, s32, saturate)
 FROM_INTEGER(f32x_u32, float, u32, saturate)
@@ -275,12 +281,12 @@ static inline uint32_t to_tf32(double x, int64_t flags) {
     return (bits_of((float)x) + (x == x ? 0x1000u : 0)) & ~0x1fffu;
   return tf32_from(adjust(x, flags), rounding);
 }
-#define NARROW(name, F, to)                                                   \
-  HANDLER(name) {                                                             \
-    uint32_t *d = ROW(uint32_t, i->d);                                        \
-    const F *a = ROW(F, i->a);                                                \
-    BLEND(to((double)a[l], i->imm));                                          \
-    return i + 1;                                                             \
+#define NARROW(name, F, to)                                                    \
+  HANDLER(name) {                                                              \
+    uint32_t *d = ROW(uint32_t, i->d);                                         \
+    const F *a = ROW(F, i->a);                                                 \
+    BLEND(to((double)a[l], i->imm));                                           \
+    return i + 1;                                                              \
   }
 NARROW(f16_f32, float, to_f16)
 NARROW(f16_f64, double, f64_to_f16)
@@ -294,22 +300,22 @@ static inline double sticky(int64_t x, bool sign) {
   double r = (double)m;
   return sign && x < 0 ? -r : r;
 }
-#define FROM_64(name, to)                                                     \
-  HANDLER(name) {                                                             \
-    uint32_t *d = ROW(uint32_t, i->d);                                        \
-    const int64_t *a = ROW(int64_t, i->a);                                    \
-    BLEND(to(sticky(a[l], i->count), i->imm));                                \
-    return i + 1;                                                             \
+#define FROM_64(name, to)                                                      \
+  HANDLER(name) {                                                              \
+    uint32_t *d = ROW(uint32_t, i->d);                                         \
+    const int64_t *a = ROW(int64_t, i->a);                                     \
+    BLEND(to(sticky(a[l], i->count), i->imm));                                 \
+    return i + 1;                                                              \
   }
 FROM_64(f16_int, to_f16)
 FROM_64(bf16_int, to_bf16)
 /* The first source goes to the upper half. */
-#define NARROW_X2(name, to)                                                   \
-  HANDLER(name) {                                                             \
-    uint32_t *d = ROW(uint32_t, i->d);                                        \
-    const float *a = ROW(float, i->a), *b = ROW(float, i->b);                 \
-    BLEND(to((double)a[l], i->imm) << 16 | to((double)b[l], i->imm));         \
-    return i + 1;                                                             \
+#define NARROW_X2(name, to)                                                    \
+  HANDLER(name) {                                                              \
+    uint32_t *d = ROW(uint32_t, i->d);                                         \
+    const float *a = ROW(float, i->a), *b = ROW(float, i->b);                  \
+    BLEND(to((double)a[l], i->imm) << 16 | to((double)b[l], i->imm));          \
+    return i + 1;                                                              \
   }
 NARROW_X2(f16x2_f32, to_f16)
 NARROW_X2(bf16x2_f32, to_bf16)
@@ -323,31 +329,31 @@ typedef struct halves_of {
 static inline double tiny(double x) {
   return fabs(x) < 0x1p-14 ? copysign(0, x) : x;
 }
-#define HALF_OP(name, from, to, expression, fused)                            \
-  HANDLER(name) {                                                             \
-    uint32_t *d = ROW(uint32_t, i->d);                                        \
-    const uint32_t *a = ROW(uint32_t, i->a), *b = ROW(uint32_t, i->b);        \
-    const uint32_t *c = ROW(uint32_t, i->c);                                  \
-    bool two = i->count == 2;                                                 \
-    int64_t flags = i->imm;                                                   \
-    bool ftz = flags & FLAG_FTZ;                                              \
-    flags &= ~(int64_t)FLAG_FTZ;                                              \
-    for (unsigned l = 0; l < LANES; l++) {                                    \
-      if (!ON(mask, l)) continue;                                             \
-      uint32_t r = 0;                                                         \
-      for (unsigned s = 0; s < (two ? 32 : 16); s += 16) {                    \
-        halves_of v = {from(a[l] >> s & 0xffff), from(b[l] >> s & 0xffff),    \
-                       from(c[l] >> s & 0xffff)};                             \
-        if (ftz) v = (halves_of){tiny(v.x), tiny(v.y), tiny(v.z)};            \
-        double result = (expression);                                         \
-        if (ftz && !fused) result = tiny(result);                             \
-        uint32_t h = to(result, flags);                                       \
-        if (ftz && !(h & 0x7c00)) h &= 0x8000;                                \
-        r |= h << s;                                                          \
-      }                                                                       \
-      d[l] = r;                                                               \
-    }                                                                         \
-    return i + 1;                                                             \
+#define HALF_OP(name, from, to, expression, fused)                             \
+  HANDLER(name) {                                                              \
+    uint32_t *d = ROW(uint32_t, i->d);                                         \
+    const uint32_t *a = ROW(uint32_t, i->a), *b = ROW(uint32_t, i->b);         \
+    const uint32_t *c = ROW(uint32_t, i->c);                                   \
+    bool two = i->count == 2;                                                  \
+    int64_t flags = i->imm;                                                    \
+    bool ftz = flags & FLAG_FTZ;                                               \
+    flags &= ~(int64_t)FLAG_FTZ;                                               \
+    for (unsigned l = 0; l < LANES; l++) {                                     \
+      if (!ON(mask, l)) continue;                                              \
+      uint32_t r = 0;                                                          \
+      for (unsigned s = 0; s < (two ? 32 : 16); s += 16) {                     \
+        halves_of v = {from(a[l] >> s & 0xffff), from(b[l] >> s & 0xffff),     \
+                       from(c[l] >> s & 0xffff)};                              \
+        if (ftz) v = (halves_of){tiny(v.x), tiny(v.y), tiny(v.z)};             \
+        double result = (expression);                                          \
+        if (ftz && !fused) result = tiny(result);                              \
+        uint32_t h = to(result, flags);                                        \
+        if (ftz && !(h & 0x7c00)) h &= 0x8000;                                 \
+        r |= h << s;                                                           \
+      }                                                                        \
+      d[l] = r;                                                                \
+    }                                                                          \
+    return i + 1;                                                              \
   }
 static inline double half_min(halves_of v, int64_t flags, bool max) {
   float x = v.x, y = v.y;
@@ -356,20 +362,21 @@ static inline double half_min(halves_of v, int64_t flags, bool max) {
   if ((flags & FLAG_NAN) && (x != x || y != y)) return NAN;
   if (x != x) return y;
   if (y != y) return x;
-  float r = x == y ? f32_of(max ? bits_of(x) & bits_of(y)
-                                : bits_of(x) | bits_of(y))
-                   : (x < y) != max ? x : y;
+  float r =
+      x == y ? f32_of(max ? bits_of(x) & bits_of(y) : bits_of(x) | bits_of(y))
+      : (x < y) != max ? x
+                       : y;
   return flags & FLAG_XORSIGN ? f32_of(bits_of(r) | sign) : r;
 }
-#define ALL_HALF_OPS(k, from, to)                                             \
-  HALF_OP(add_##k, from, to, (double)v.x + v.y, false)                        \
-  HALF_OP(sub_##k, from, to, (double)v.x - v.y, false)                        \
-  HALF_OP(mul_##k, from, to, (double)v.x * v.y, false)                        \
-  HALF_OP(fma_##k, from, to, add_to_odd((double)v.x * v.y, v.z), true)        \
-  HALF_OP(min_##k, from, to, half_min(v, flags, false), false)                \
-  HALF_OP(max_##k, from, to, half_min(v, flags, true), false)                 \
-  HALF_OP(ex2_##k, from, to, exp2((double)v.x), false)                        \
-  HALF_OP(tanh_##k, from, to, tanh((double)v.x), false)                       \
+#define ALL_HALF_OPS(k, from, to)                                              \
+  HALF_OP(add_##k, from, to, (double)v.x + v.y, false)                         \
+  HALF_OP(sub_##k, from, to, (double)v.x - v.y, false)                         \
+  HALF_OP(mul_##k, from, to, (double)v.x *v.y, false)                          \
+  HALF_OP(fma_##k, from, to, add_to_odd((double)v.x *v.y, v.z), true)          \
+  HALF_OP(min_##k, from, to, half_min(v, flags, false), false)                 \
+  HALF_OP(max_##k, from, to, half_min(v, flags, true), false)                  \
+  HALF_OP(ex2_##k, from, to, exp2((double)v.x), false)                         \
+  HALF_OP(tanh_##k, from, to, tanh((double)v.x), false)                        \
   HALF_OP(whole_##k, from, to, integral(v.x, (int)(flags & ROUND_BITS)), false)
 ALL_HALF_OPS(f16, f16_to, to_f16)
 ALL_HALF_OPS(bf16, bf16_to, to_bf16)

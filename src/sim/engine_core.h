@@ -33,6 +33,7 @@
 /* Bases of operands. */
 enum { IN_FRAME, IN_CONSTANTS, IN_LAUNCH, IN_BLOCK, IN_WARP, BASE_COUNT };
 
+/* clang-format off */
 /* Rows at IN_LAUNCH before the parameters: %ntid, %nctaid and their kin. */
 enum {
   ROW_NTID_X, ROW_NTID_Y, ROW_NTID_Z,
@@ -52,6 +53,7 @@ enum {
   ROW_CLUSTER_RANK,
   BLOCK_ROWS
 };
+/* clang-format on */
 /* Rows at IN_WARP. */
 enum { ROW_TID_X, ROW_TID_Y, ROW_TID_Z, ROW_WARPID, WARP_ROWS };
 
@@ -66,20 +68,20 @@ typedef const insn *handler(engine *e, const insn *i, uint32_t mask);
 
 struct insn {
   handler *fn;
-  handler *inner;       /* what a guarded instruction does */
-  uint32_t d, a, b, c;  /* operands */
+  handler *inner;      /* what a guarded instruction does */
+  uint32_t d, a, b, c; /* operands */
   union {
-    int64_t imm;        /* flags, or the offset of an address */
+    int64_t imm; /* flags, or the offset of an address */
     const insn *target;
-    const void *side;   /* call site, branch table */
+    const void *side; /* call site, branch table */
   };
-  uint32_t e, f;        /* more operands */
-  uint32_t guard;       /* operand of the guard */
-  uint32_t slot;        /* of the allocation last hit */
-  uint16_t op;          /* number of the handler */
-  uint8_t space;        /* tps_ptx_space, of memory instructions */
-  uint8_t count;        /* elements of a vector, parts of a pack */
-  int32_t ptx;          /* instruction in the function */
+  uint32_t e, f;  /* more operands */
+  uint32_t guard; /* operand of the guard */
+  uint32_t slot;  /* of the allocation last hit */
+  uint16_t op;    /* number of the handler */
+  uint8_t space;  /* tps_ptx_space, of memory instructions */
+  uint8_t count;  /* elements of a vector, parts of a pack */
+  int32_t ptx;    /* instruction in the function */
 };
 
 /* Memory that an access may touch without asking further. */
@@ -98,8 +100,8 @@ typedef struct param_rows {
 
 struct function {
   const tps_ptx_function *ptx;
-  uint32_t index;       /* in the module */
-  const insn *entry;    /* first instruction, and one past the last */
+  uint32_t index;    /* in the module */
+  const insn *entry; /* first instruction, and one past the last */
   const insn *end;
   uint32_t frame_bytes;
   uint32_t zeroed_at;   /* what is before need not begin with zeros */
@@ -113,7 +115,7 @@ struct function {
 
 /* A call: where arguments and results lie in the caller's frame. */
 typedef struct call_site {
-  const function *callee;   /* NULL: indirect */
+  const function *callee; /* NULL: indirect */
   uint32_t argument_count, result_count;
   param_rows *arguments, *results;
 } call_site;
@@ -125,10 +127,10 @@ typedef struct branch_table {
 
 /* A kernel parameter's row, filled at each launch. */
 typedef struct launch_row {
-  uint32_t row;       /* offset at IN_LAUNCH */
-  uint32_t offset;    /* in the parameter block */
+  uint32_t row;    /* offset at IN_LAUNCH */
+  uint32_t offset; /* in the parameter block */
   uint8_t size;
-  bool sign, wide;    /* extend with the sign; to a row64 */
+  bool sign, wide; /* extend with the sign; to a row64 */
 } launch_row;
 
 struct tps_sim_kernel {
@@ -137,15 +139,15 @@ struct tps_sim_kernel {
   const tps_ptx_function *ptx;
   insn *insns;
   uint32_t insn_count;
-  uint32_t slots;          /* allocations to remember */
-  function **functions;    /* by the module's number; NULL if not reached */
+  uint32_t slots;       /* allocations to remember */
+  function **functions; /* by the module's number; NULL if not reached */
   function *main;
   unsigned char *constants;
   launch_row *params;
   uint32_t param_count;
-  uint32_t launch_bytes;   /* rows at IN_LAUNCH */
+  uint32_t launch_bytes; /* rows at IN_LAUNCH */
   uint32_t static_shared;
-  uint32_t dynamic_at;     /* where dynamic shared memory begins */
+  uint32_t dynamic_at; /* where dynamic shared memory begins */
   uint32_t local_bytes;
 };
 
@@ -153,8 +155,8 @@ struct tps_sim_code {
   tps_ptx_module *module;
   tps_sim_space *space;
   int capability;
-  tps_sim_allocation **globals;   /* of module variables; NULL for shared */
-  tps_sim_allocation ***locals;   /* of each function's .global variables */
+  tps_sim_allocation **globals; /* of module variables; NULL for shared */
+  tps_sim_allocation ***locals; /* of each function's .global variables */
   struct tps_sim_kernel **kernels;
   uint32_t kernel_count;
   handler *const *table;
@@ -167,15 +169,15 @@ struct tps_sim_launch {
   tps_sim_space *space;
   tps_sim_launch_config config;
   unsigned char *params;
-  unsigned char *rows;    /* IN_LAUNCH */
-  unsigned char *tids;    /* IN_WARP, for each warp of a block */
+  unsigned char *rows; /* IN_LAUNCH */
+  unsigned char *tids; /* IN_WARP, for each warp of a block */
   uint64_t blocks;
   uint32_t threads, warps;
-  uint32_t shared_bytes;  /* static and dynamic */
+  uint32_t shared_bytes; /* static and dynamic */
   uint64_t grid_id;
   tps_sim_allocation *workspace; /* of cooperative launches */
   atomic_bool stop;
-  pthread_mutex_t lock;   /* of what follows */
+  pthread_mutex_t lock; /* of what follows */
   bool faulted;
   tps_error fault;
   struct tps_sim_block *pool; /* ended blocks, to be used again */
@@ -187,7 +189,7 @@ typedef enum group_state { RUNS, PARKED, WAITS } group_state;
 
 /* Lanes that go together. */
 typedef struct group {
-  const insn *pc;      /* next; of PARKED and WAITS the one they stand at */
+  const insn *pc; /* next; of PARKED and WAITS the one they stand at */
   frame *frame;
   uint32_t mask;
   uint32_t depth;
@@ -201,22 +203,22 @@ typedef struct group {
 
 /* The registers of a function at one depth of a warp. */
 struct frame {
-  frame *next;          /* another function at the same depth */
+  frame *next; /* another function at the same depth */
   const function *of;
-  uint64_t epoch;       /* of the block that used it last */
+  uint64_t epoch; /* of the block that used it last */
   unsigned char *rows;
 };
 
 typedef struct warp {
   uint32_t index;
-  uint32_t live;        /* lanes not exited */
-  uint32_t members;     /* lanes that exist */
+  uint32_t live;    /* lanes not exited */
+  uint32_t members; /* lanes that exist */
   uint32_t group_count;
   frame main;
-  frame **frames;       /* by depth, from 1 on */
+  frame **frames; /* by depth, from 1 on */
   uint32_t depth_count;
-  uint32_t *local;      /* words of local memory, interleaved by lane */
-  uint64_t local_size;  /* bytes a lane */
+  uint32_t *local;     /* words of local memory, interleaved by lane */
+  uint64_t local_size; /* bytes a lane */
   group groups[LANES];
 } warp;
 
@@ -249,14 +251,14 @@ struct tps_sim_block {
   struct tps_sim_block *next; /* in the pool */
   uint64_t index, epoch;
   uint32_t ctaid[3];
-  uint32_t live;        /* threads not exited */
-  uint32_t runnable;    /* warps with something to run */
-  uint32_t turn;        /* warp that begins */
-  uint32_t used;        /* mask of barriers with arrivals */
-  uint64_t spent;       /* instructions */
+  uint32_t live;     /* threads not exited */
+  uint32_t runnable; /* warps with something to run */
+  uint32_t turn;     /* warp that begins */
+  uint32_t used;     /* mask of barriers with arrivals */
+  uint64_t spent;    /* instructions */
   uint64_t random;
   barrier barriers[BARRIERS];
-  unsigned char *rows;  /* IN_BLOCK */
+  unsigned char *rows; /* IN_BLOCK */
   jmp_buf fault;
   warp warps[];
 };
@@ -327,8 +329,11 @@ const function *tps_sim_function_of(const struct tps_sim_kernel *kernel,
 
 /* --- engine_resolve.c ---------------------------------------------------- */
 
-typedef enum access_kind { ACCESS_LOAD, ACCESS_STORE, ACCESS_ATOMIC }
-    access_kind;
+typedef enum access_kind {
+  ACCESS_LOAD,
+  ACCESS_STORE,
+  ACCESS_ATOMIC
+} access_kind;
 
 /* Host memory of `size` bytes at an address of the instruction's space, or a
  * fault. Remembers the allocation in the instruction's slot. Local memory is
@@ -338,15 +343,14 @@ unsigned char *tps_sim_resolve(engine *e, const insn *i, unsigned lane,
                                uint64_t address, unsigned size,
                                access_kind kind, bool *local);
 /* One element of 1, 2, 4 or 8 bytes; any space. */
-uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane,
-                      uint64_t address, unsigned size);
+uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane, uint64_t address,
+                      unsigned size);
 void tps_sim_store(engine *e, const insn *i, unsigned lane, uint64_t address,
                    unsigned size, uint64_t value);
 /* A byte at a generic address, or -1 where nothing is. For %s of vprintf. */
 int tps_sim_peek(engine *e, unsigned lane, uint64_t generic);
 uint32_t *tps_sim_local_word(engine *e, const insn *i, unsigned lane,
-                             uint64_t address, unsigned size,
-                             access_kind kind);
+                             uint64_t address, unsigned size, access_kind kind);
 
 /* --- engine_warp.c ------------------------------------------------------- */
 
@@ -375,8 +379,8 @@ _Noreturn void tps_sim_deadlock(engine *e);
 
 /* --- engine_print.c ------------------------------------------------------ */
 
-void tps_sim_vprintf(engine *e, const insn *i, unsigned lane,
-                     uint64_t format, uint64_t arguments, uint32_t *result);
+void tps_sim_vprintf(engine *e, const insn *i, unsigned lane, uint64_t format,
+                     uint64_t arguments, uint32_t *result);
 _Noreturn void tps_sim_assert_failed(engine *e, const insn *i, uint32_t mask,
                                      const uint64_t *const arguments[4],
                                      const uint32_t *line);

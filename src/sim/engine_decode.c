@@ -14,8 +14,12 @@
 
 static bool float_type(uint8_t t) {
   switch (t) {
-  case TPS_PTX_F16: case TPS_PTX_F16X2: case TPS_PTX_BF16: case TPS_PTX_BF16X2:
-  case TPS_PTX_F32: case TPS_PTX_F64: return true;
+  case TPS_PTX_F16:
+  case TPS_PTX_F16X2:
+  case TPS_PTX_BF16:
+  case TPS_PTX_BF16X2:
+  case TPS_PTX_F32:
+  case TPS_PTX_F64: return true;
   default: return false;
   }
 }
@@ -25,6 +29,7 @@ static bool float_or_integer(builder *b) {
                                    : tps_sim_decode_integer(b);
 }
 
+/* clang-format off */
 static bool decode_control_or_other(builder *b) {
   switch (b->p->op) {
   case TPS_PTX_OP_ATOM:
@@ -71,6 +76,7 @@ static bool decode_one(builder *b) {
   default: return decode_control_or_other(b);
   }
 }
+/* clang-format on */
 
 static int refuse(builder *b) {
   char where[600];
@@ -98,8 +104,8 @@ static bool writes_guard(const builder *b) {
 static void set_guard(builder *b) {
   b->guard = NO_GUARD;
   if (b->p->guard < 0) return;
-  ptx_opd o = {.kind = TPS_PTX_OPD_REG, .index = b->p->guard,
-               .type = TPS_PTX_PRED};
+  ptx_opd o = {
+      .kind = TPS_PTX_OPD_REG, .index = b->p->guard, .type = TPS_PTX_PRED};
   uint32_t row = tps_sim_source_pred(b, &o);
   if (writes_guard(b)) {
     uint32_t copy = tps_sim_temp_pred(b);
@@ -177,8 +183,8 @@ static void place_params(builder *b) {
 static bool keep_params(builder *b) {
   const tps_ptx_function *fn = b->fn;
   function *f = b->f;
-  f->returns = malloc((fn->return_count + fn->input_count + 1) *
-                      sizeof *f->returns);
+  f->returns =
+      malloc((fn->return_count + fn->input_count + 1) * sizeof *f->returns);
   if (!f->returns) {
     tps_sim_no_memory(b);
     return false;
@@ -211,8 +217,7 @@ static void resolve_branches(builder *b, uint32_t from) {
     if (i->op != H_brx) continue;
     branch_table *t = (branch_table *)i->side;
     for (uint32_t n = 0; n < t->count; n++)
-      t->targets[n] =
-          (const insn *)(uintptr_t)b->pcs[(uintptr_t)t->targets[n]];
+      t->targets[n] = (const insn *)(uintptr_t)b->pcs[(uintptr_t)t->targets[n]];
   }
 }
 
@@ -273,8 +278,7 @@ static void reach_from(builder *b, const tps_ptx_function *fn) {
     const ptx_insn *p = &fn->instructions[k];
     for (unsigned n = 0; n < p->operand_count; n++)
       reach_operand(b, fn, &p->operands[n]);
-    if (p->op == TPS_PTX_OP_CALL &&
-        p->operands[1].kind == TPS_PTX_OPD_REG)
+    if (p->op == TPS_PTX_OP_CALL && p->operands[1].kind == TPS_PTX_OPD_REG)
       indirect = true;
   }
   if (indirect) reach_taken(b);
@@ -317,8 +321,7 @@ static void place_shared(layout *l, const tps_ptx_var *v, uint32_t *offset) {
 static void place_used(builder *b, layout *l, const tps_ptx_function *fn,
                        const ptx_opd *o) {
   bool named = o->kind == TPS_PTX_OPD_VAR ||
-               (o->kind == TPS_PTX_OPD_ADDR &&
-                o->base_kind == TPS_PTX_OPD_VAR);
+               (o->kind == TPS_PTX_OPD_ADDR && o->base_kind == TPS_PTX_OPD_VAR);
   if (named && !o->local)
     place_shared(l, &b->module->vars[o->index], &b->shared_at[o->index]);
   for (unsigned k = 0; is_group(o) && k < o->count; k++)
@@ -359,8 +362,8 @@ static void place_all_shared(builder *b) {
   for (uint32_t k = 0; k < b->module->var_count; k++)
     if (b->shared_at[k] == UNPLACED) b->shared_at[k] = dynamic;
   for (uint32_t k = 0; k < functions; k++)
-    for (uint32_t n = 0; b->local_shared[k] &&
-                         n < b->module->functions[k].var_count; n++)
+    for (uint32_t n = 0;
+         b->local_shared[k] && n < b->module->functions[k].var_count; n++)
       if (b->local_shared[k][n] == UNPLACED) b->local_shared[k][n] = dynamic;
 }
 
@@ -369,7 +372,7 @@ static void place_all_shared(builder *b) {
 static void settle_branch(struct tps_sim_kernel *k, insn *i) {
   i->target = k->insns + i->imm;
   if (i->target > i) return;
-  i->op = i->op == H_bra ? H_bra_back
+  i->op = i->op == H_bra    ? H_bra_back
           : i->op == H_cbra ? H_cbra_back
                             : H_cbra_not_back;
 }

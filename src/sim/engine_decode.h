@@ -20,10 +20,10 @@ typedef tps_ptx_instruction ptx_insn;
 typedef tps_ptx_operand ptx_opd;
 
 typedef struct reg_info {
-  uint32_t row;     /* of the frame, NO_OPERAND before it has one */
-  uint32_t alias;   /* an invariant row instead, or NO_OPERAND */
-  uint32_t defs;    /* instructions that write it, at the most 2 counted */
-  uint8_t type;     /* as declared */
+  uint32_t row;   /* of the frame, NO_OPERAND before it has one */
+  uint32_t alias; /* an invariant row instead, or NO_OPERAND */
+  uint32_t defs;  /* instructions that write it, at the most 2 counted */
+  uint8_t type;   /* as declared */
 } reg_info;
 
 /* A result on its way to a register of another class. */
@@ -47,7 +47,7 @@ enum {
 
 typedef struct constant_slot {
   uint64_t value;
-  uint32_t row;   /* 0: free */
+  uint32_t row; /* 0: free */
   bool wide;
 } constant_slot;
 
@@ -56,7 +56,7 @@ typedef struct builder {
   const tps_ptx_module *module;
   struct tps_sim_kernel *kernel;
   tps_error *err;
-  int failed;          /* the code of the first failure */
+  int failed; /* the code of the first failure */
 
   insn *insns;
   uint32_t insn_count, insn_capacity;
@@ -65,24 +65,24 @@ typedef struct builder {
   constant_slot *slots;
   uint32_t slot_capacity, slot_used;
   uint32_t param_capacity;
-  uint32_t *shared_at;    /* offset of each module variable in shared memory */
+  uint32_t *shared_at;     /* offset of each module variable in shared memory */
   uint32_t **local_shared; /* of each function's own shared variables */
   uint32_t dynamic_at;
 
   /* the function */
   const tps_ptx_function *fn;
   function *f;
-  uint32_t frame;         /* bytes so far */
+  uint32_t frame; /* bytes so far */
   reg_info *regs;
-  param_rows *vars;       /* rows of .param variables */
-  uint32_t *pcs;          /* first instruction of each PTX instruction */
-  const ptx_insn *p;      /* the instruction */
+  param_rows *vars;  /* rows of .param variables */
+  uint32_t *pcs;     /* first instruction of each PTX instruction */
+  const ptx_insn *p; /* the instruction */
   int32_t at;
-  uint32_t guard;         /* operand, with GUARD_NOT, or NO_GUARD */
+  uint32_t guard; /* operand, with GUARD_NOT, or NO_GUARD */
   uint32_t temps64, temps32, temps_pred;
   pending pending[PENDING_MAX];
   uint32_t pending_count;
-  bool unsupported;       /* an operand that the engine lacks */
+  bool unsupported; /* an operand that the engine lacks */
 } builder;
 
 /* --- types --------------------------------------------------------------- */

@@ -7,11 +7,14 @@
 #include "sim/engine_decode.h"
 
 /* In the order of the float handlers. */
+/* clang-format off */
 typedef enum comparison {
   EQ, NE, LT, LE, EQU, NEU, LTU, LEU, NUM, NOT_A_NUMBER, GT, GE, GTU, GEU, NONE
 } comparison;
+/* clang-format on */
 
 static comparison find(const builder *b) {
+  /* clang-format off */
   static const struct {
     tps_ptx_mod mod;
     comparison is;
@@ -23,6 +26,7 @@ static comparison find(const builder *b) {
       {TPS_PTX_M_LTU, LTU}, {TPS_PTX_M_LEU, LEU}, {TPS_PTX_M_GTU, GTU},
       {TPS_PTX_M_GEU, GEU}, {TPS_PTX_M_NUM, NUM},
       {TPS_PTX_M_NAN, NOT_A_NUMBER}};
+  /* clang-format on */
   for (unsigned k = 0; k < sizeof table / sizeof *table; k++)
     if (has(b, table[k].mod)) return table[k].is;
   return NONE;
@@ -38,8 +42,8 @@ static unsigned integer_op(comparison c, uint8_t t) {
 }
 
 /* a and s compared into a predicate row. */
-static bool compare(builder *b, comparison c, uint8_t t, uint32_t d,
-                    uint32_t a, uint32_t s) {
+static bool compare(builder *b, comparison c, uint8_t t, uint32_t d, uint32_t a,
+                    uint32_t s) {
   if (c >= GT) {
     uint32_t swap = a;
     a = s, s = swap;
@@ -148,7 +152,8 @@ static uint32_t truth(uint8_t d, uint64_t *value) {
   case TPS_PTX_BF16: *value = 0x3f80; break;
   case TPS_PTX_F16X2: *value = 0x3c00; break;
   case TPS_PTX_BF16X2: *value = 0x3f80; break;
-  case TPS_PTX_U16: case TPS_PTX_S16: *value = 0xffff; break;
+  case TPS_PTX_U16:
+  case TPS_PTX_S16: *value = 0xffff; break;
   default: *value = FULL; break;
   }
   return 0;

@@ -15,9 +15,9 @@
 static bool branch(builder *b) {
   uint32_t guard = b->guard;
   b->guard = NO_GUARD;
-  unsigned op = guard == NO_GUARD      ? H_bra
+  unsigned op = guard == NO_GUARD   ? H_bra
                 : guard & GUARD_NOT ? H_cbra_not
-                                       : H_cbra;
+                                    : H_cbra;
   insn *i = tps_sim_emit(b, op);
   i->a = guard & ~GUARD_NOT;
   i->imm = opd(b, 0)->index;
@@ -189,7 +189,7 @@ static bool match(builder *b) {
 static bool reduce(builder *b) {
   static const tps_ptx_mod modes[] = {TPS_PTX_M_ADD, TPS_PTX_M_MIN,
                                       TPS_PTX_M_MAX, TPS_PTX_M_AND,
-                                      TPS_PTX_M_OR, TPS_PTX_M_XOR};
+                                      TPS_PTX_M_OR,  TPS_PTX_M_XOR};
   uint8_t t = type_at(b, 0);
   if (t == TPS_PTX_F32 || bits_of_type(t) != 32) return false;
   uint32_t x = tps_sim_source(b, opd(b, 1), t), d, p;

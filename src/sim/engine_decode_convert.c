@@ -18,8 +18,8 @@ static uint8_t result_type(uint8_t d) {
 static uint32_t extend(builder *b, uint32_t row, unsigned bits, bool sign) {
   if (bits >= 32) return row;
   uint32_t t = tps_sim_temp(b, false);
-  unsigned op = bits == 8 ? (sign ? H_sext_8 : H_zext_8)
-                          : (sign ? H_sext_16 : H_zext_16);
+  unsigned op =
+      bits == 8 ? (sign ? H_sext_8 : H_zext_8) : (sign ? H_sext_16 : H_zext_16);
   tps_sim_emit3(b, op, t, row, 0, 0);
   return t;
 }
@@ -48,9 +48,9 @@ static bool integer(builder *b, uint8_t d, uint8_t s) {
   unsigned db = bits_of_type(d), sb = bits_of_type(s);
   if (has(b, TPS_PTX_M_SAT)) return clamped(b, d, s);
   if (db == 64) {
-    uint32_t r = sb == 64 ? tps_sim_source(b, opd(b, 1), s)
-                          : extend(b, tps_sim_source(b, opd(b, 1), s), sb,
-                                   is_signed(s));
+    uint32_t r =
+        sb == 64 ? tps_sim_source(b, opd(b, 1), s)
+                 : extend(b, tps_sim_source(b, opd(b, 1), s), sb, is_signed(s));
     uint32_t to = tps_sim_result(b, opd(b, 0), d);
     unsigned op = sb == 64 ? H_mov_64 : is_signed(s) ? H_wide_s32 : H_wide_u32;
     tps_sim_emit3(b, op, to, r, 0, 0);
@@ -73,7 +73,7 @@ static bool integer(builder *b, uint8_t d, uint8_t s) {
     sign = false, bits = db;
   }
   uint32_t to = tps_sim_result(b, opd(b, 0), sign ? result_type(d) : d);
-  unsigned op = bits == 32 ? H_mov_32
+  unsigned op = bits == 32  ? H_mov_32
                 : bits == 8 ? (sign ? H_sext_8 : H_zext_8)
                             : (sign ? H_sext_16 : H_zext_16);
   tps_sim_emit3(b, op, to, r, 0, 0);
@@ -82,9 +82,7 @@ static bool integer(builder *b, uint8_t d, uint8_t s) {
 
 /* --- floats -------------------------------------------------------------- */
 
-static bool is_half(uint8_t t) {
-  return t == TPS_PTX_F16 || t == TPS_PTX_BF16;
-}
+static bool is_half(uint8_t t) { return t == TPS_PTX_F16 || t == TPS_PTX_BF16; }
 static bool is_float(uint8_t t) {
   return t == TPS_PTX_F32 || t == TPS_PTX_F64 || is_half(t);
 }
@@ -95,8 +93,8 @@ static int64_t flags_of(const builder *b) {
   if (has(b, TPS_PTX_M_SAT)) f |= FLAG_SAT;
   if (has(b, TPS_PTX_M_RELU)) f |= FLAG_RELU;
   if (has(b, TPS_PTX_M_SATFINITE)) f |= FLAG_SATFINITE;
-  if (has(b, TPS_PTX_M_RNI) || has(b, TPS_PTX_M_RZI) ||
-      has(b, TPS_PTX_M_RMI) || has(b, TPS_PTX_M_RPI))
+  if (has(b, TPS_PTX_M_RNI) || has(b, TPS_PTX_M_RZI) || has(b, TPS_PTX_M_RMI) ||
+      has(b, TPS_PTX_M_RPI))
     f |= FLAG_INTEGRAL;
   return f;
 }
@@ -116,8 +114,8 @@ static bool to_integer(builder *b, uint8_t d, uint8_t s) {
   uint32_t to = tps_sim_result(b, opd(b, 0), result_type(d));
   int64_t flags = flags_of(b) & (ROUND_BITS | FLAG_FTZ);
   if (is_signed(d)) flags |= FLAG_SIGNED;
-  insn *i = tps_sim_emit3(b, s == TPS_PTX_F64 ? H_int_f64 : H_int_f32, to, r, 0,
-                          0);
+  insn *i =
+      tps_sim_emit3(b, s == TPS_PTX_F64 ? H_int_f64 : H_int_f32, to, r, 0, 0);
   i->imm = flags | (int64_t)bits_of_type(d) << BITS_SHIFT;
   return true;
 }
@@ -140,8 +138,7 @@ static bool from_integer(builder *b, uint8_t d, uint8_t s) {
   unsigned op;
   if (!flags && !wide)
     op = f64 ? (sign ? H_f64_s32 : H_f64_u32) : (sign ? H_f32_s32 : H_f32_u32);
-  else
-    op = (f64 ? H_f64x_s32 : H_f32x_s32) + 2 * wide + !sign;
+  else op = (f64 ? H_f64x_s32 : H_f32x_s32) + 2 * wide + !sign;
   tps_sim_emit3(b, op, to, r, 0, 0)->imm = flags;
   return true;
 }
@@ -289,8 +286,7 @@ bool tps_sim_decode_move(builder *b) {
   if (is_group(s)) return pack(b, t);
   if (is_group(d)) return unpack(b, t);
   if (bits_of_type(t) > 64) return false;
-  if (tps_sim_invariant(b, s, t, &row) &&
-      tps_sim_alias(b, d, row, is_wide(t)))
+  if (tps_sim_invariant(b, s, t, &row) && tps_sim_alias(b, d, row, is_wide(t)))
     return true;
   row = tps_sim_source(b, s, t);
   unsigned op = is_wide(t) ? H_mov_64 : H_mov_32;

@@ -109,9 +109,9 @@ static bool function_of_one(builder *b, uint8_t t) {
 }
 
 static bool test(builder *b, uint8_t t) {
-  static const tps_ptx_mod kinds[] = {
-      TPS_PTX_M_FINITE, TPS_PTX_M_INFINITE, TPS_PTX_M_NUMBER,
-      TPS_PTX_M_NOTANUMBER, TPS_PTX_M_NORMAL, TPS_PTX_M_SUBNORMAL};
+  static const tps_ptx_mod kinds[] = {TPS_PTX_M_FINITE, TPS_PTX_M_INFINITE,
+                                      TPS_PTX_M_NUMBER, TPS_PTX_M_NOTANUMBER,
+                                      TPS_PTX_M_NORMAL, TPS_PTX_M_SUBNORMAL};
   int64_t which = 0;
   for (unsigned k = 0; k < 6; k++)
     if (has(b, kinds[k])) which = k;
@@ -166,8 +166,7 @@ bool tps_sim_decode_float(builder *b) {
   case TPS_PTX_OP_MUL:
   case TPS_PTX_OP_FMA:
   case TPS_PTX_OP_MAD:
-  case TPS_PTX_OP_DIV:
-    return b->p->type_count == 1 && arithmetic(b, t);
+  case TPS_PTX_OP_DIV: return b->p->type_count == 1 && arithmetic(b, t);
   case TPS_PTX_OP_MIN: return extreme(b, t, false);
   case TPS_PTX_OP_MAX: return extreme(b, t, true);
   case TPS_PTX_OP_NEG: return sign(b, t, false);

@@ -135,8 +135,7 @@ static bool multiply_add24(builder *b, uint8_t t) {
 static bool extreme(builder *b, uint8_t t, bool max) {
   if (t == TPS_PTX_S16X2 || t == TPS_PTX_U16X2) {
     if (has(b, TPS_PTX_M_RELU)) return false;
-    if (t == TPS_PTX_S16X2)
-      return two(b, max ? H_max_s16x2 : H_min_s16x2, t);
+    if (t == TPS_PTX_S16X2) return two(b, max ? H_max_s16x2 : H_min_s16x2, t);
     return two(b, max ? H_max_u16x2 : H_min_u16x2, t);
   }
   if (has(b, TPS_PTX_M_RELU))
@@ -155,7 +154,7 @@ static bool logic(builder *b, uint8_t t, unsigned wide_op, unsigned pred_op) {
   return true;
 }
 
-static bool not(builder *b, uint8_t t) {
+static bool not(builder * b, uint8_t t) {
   if (t != TPS_PTX_PRED) return one(b, by_width(H_not_16, t), t);
   uint32_t x = tps_sim_source_pred(b, opd(b, 1));
   tps_sim_emit3(b, H_not_pred, tps_sim_result_pred(b, opd(b, 0)), x, x, 0);
@@ -174,8 +173,8 @@ static bool funnel(builder *b) {
 }
 
 static bool find(builder *b, uint8_t t) {
-  unsigned first = has(b, TPS_PTX_M_SHIFTAMT) ? H_bfind_amount_u32
-                                              : H_bfind_u32;
+  unsigned first =
+      has(b, TPS_PTX_M_SHIFTAMT) ? H_bfind_amount_u32 : H_bfind_u32;
   unsigned op = first + 2 * is_wide(t) + is_signed(t);
   return plain(b, (form){op, TPS_PTX_U32, t, 0, 0});
 }
@@ -225,9 +224,9 @@ static bool dot(builder *b, unsigned op) {
 
 static bool select_by_sign(builder *b, uint8_t t) {
   uint8_t by = type_at(b, 1);
-  unsigned op = by == TPS_PTX_S32            ? H_slct_32
-                : has(b, TPS_PTX_M_FTZ)      ? H_slct_32_ftz
-                                             : H_slct_32_f32;
+  unsigned op = by == TPS_PTX_S32       ? H_slct_32
+                : has(b, TPS_PTX_M_FTZ) ? H_slct_32_ftz
+                                        : H_slct_32_f32;
   return plain(b, (form){op + is_wide(t), t, t, t, by});
 }
 

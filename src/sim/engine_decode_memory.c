@@ -219,8 +219,7 @@ static void load_part(builder *b, place at, uint8_t t, unsigned first,
   uint32_t rows[4] = {0, 0, 0, 0};
   const ptx_opd *d = opd(b, 0);
   uint8_t as = t;
-  if (t == TPS_PTX_S16 && small_reg(b, element(b, d, first)))
-    as = TPS_PTX_U16;
+  if (t == TPS_PTX_S16 && small_reg(b, element(b, d, first))) as = TPS_PTX_U16;
   for (unsigned k = 0; k < n; k++)
     rows[k] = tps_sim_result(b, element(b, d, first + k), t);
   unsigned op = by_lane(b) ? (unsigned)H_ld_any
@@ -314,9 +313,9 @@ static bool convert_address(builder *b) {
     return true;
   uint32_t s = tps_sim_source(b, opd(b, 1), TPS_PTX_U64);
   uint32_t d = tps_sim_result(b, opd(b, 0), TPS_PTX_U64);
-  unsigned op = base == 0                  ? H_mov_64
-                : has(b, TPS_PTX_M_TO)     ? H_sub_64
-                                           : H_add_64;
+  unsigned op = base == 0              ? H_mov_64
+                : has(b, TPS_PTX_M_TO) ? H_sub_64
+                                       : H_add_64;
   tps_sim_emit3(b, op, d, s, tps_sim_constant(b, base, true), 0);
   return true;
 }
@@ -341,8 +340,7 @@ bool tps_sim_decode_memory(builder *b) {
     tps_sim_emit3(b, H_mov_64, d, zero, 0, 0);
     return true;
   }
-  default: /* prefetch, prefetchu, discard, applypriority: hints */
-    return true;
+  default: /* prefetch, prefetchu, discard, applypriority: hints */ return true;
   }
 }
 
@@ -352,11 +350,11 @@ static bool atomic_kind(const builder *b, uint32_t *kind) {
   static const struct {
     tps_ptx_mod mod;
     uint8_t kind;
-  } table[] = {{TPS_PTX_M_ADD, ATOM_ADD}, {TPS_PTX_M_MIN, ATOM_MIN},
-               {TPS_PTX_M_MAX, ATOM_MAX}, {TPS_PTX_M_AND, ATOM_AND},
-               {TPS_PTX_M_OR, ATOM_OR},   {TPS_PTX_M_XOR, ATOM_XOR},
+  } table[] = {{TPS_PTX_M_ADD, ATOM_ADD},   {TPS_PTX_M_MIN, ATOM_MIN},
+               {TPS_PTX_M_MAX, ATOM_MAX},   {TPS_PTX_M_AND, ATOM_AND},
+               {TPS_PTX_M_OR, ATOM_OR},     {TPS_PTX_M_XOR, ATOM_XOR},
                {TPS_PTX_M_EXCH, ATOM_EXCH}, {TPS_PTX_M_CAS, ATOM_CAS},
-               {TPS_PTX_M_INC, ATOM_INC}, {TPS_PTX_M_DEC, ATOM_DEC}};
+               {TPS_PTX_M_INC, ATOM_INC},   {TPS_PTX_M_DEC, ATOM_DEC}};
   for (unsigned k = 0; k < sizeof table / sizeof *table; k++)
     if (has(b, table[k].mod)) {
       *kind = table[k].kind;
@@ -367,9 +365,12 @@ static bool atomic_kind(const builder *b, uint32_t *kind) {
 
 static bool atomic_type(uint8_t t, uint32_t *type) {
   switch (t) {
-  case TPS_PTX_B16: case TPS_PTX_B32: case TPS_PTX_U32: *type = ATOM_U32; break;
+  case TPS_PTX_B16:
+  case TPS_PTX_B32:
+  case TPS_PTX_U32: *type = ATOM_U32; break;
   case TPS_PTX_S32: *type = ATOM_S32; break;
-  case TPS_PTX_B64: case TPS_PTX_U64: *type = ATOM_U64; break;
+  case TPS_PTX_B64:
+  case TPS_PTX_U64: *type = ATOM_U64; break;
   case TPS_PTX_S64: *type = ATOM_S64; break;
   case TPS_PTX_F32: *type = ATOM_F32; break;
   case TPS_PTX_F64: *type = ATOM_F64; break;

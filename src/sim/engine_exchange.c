@@ -11,9 +11,9 @@
  */
 #include "sim/engine_core.h"
 
-#define HANDLER(name)                                                         \
+#define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
-#define ON(mask, l) ((mask) >> (l) & 1)
+#define ON(mask, l) ((mask) >> (l)&1)
 #define NO_OPERAND UINT32_MAX
 
 /* What takes part: operand rows, then results. Values of 32 bits are in v32. */
@@ -23,7 +23,7 @@ typedef struct meeting {
   uint64_t v64[LANES];
   uint32_t predicate; /* of vote */
   uint32_t result[LANES];
-  uint32_t flags;     /* second result, or a predicate result */
+  uint32_t flags; /* second result, or a predicate result */
 } meeting;
 
 /* --- the operations ------------------------------------------------------ */
@@ -131,9 +131,7 @@ static void join(engine *e, meeting *m, const insn *i, const frame *f,
         if (ON(lanes, l)) m->v64[l] = v[l];
       break;
     } /* fall through */
-  case H_redux:
-    take(m->v32, row_of(e, f, i->a), lanes);
-    break;
+  case H_redux: take(m->v32, row_of(e, f, i->a), lanes); break;
   default: break;
   }
 }
@@ -201,8 +199,7 @@ void tps_sim_parked_check(engine *e, warp *w) {
     const group *g = &w->groups[k];
     if (g->state != PARKED) continue;
     uint32_t there = parked(w, g->key, g->member);
-    if ((g->member & w->live & ~there) == 0)
-      release(e, w, g->key, g->member);
+    if ((g->member & w->live & ~there) == 0) release(e, w, g->key, g->member);
   }
 }
 

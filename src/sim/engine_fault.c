@@ -60,9 +60,9 @@ static void describe_place(engine *e, const insn *i, int lane, char *text,
   int n =
       snprintf(text, size, "block (%u,%u,%u)", block[0], block[1], block[2]);
   if (lane >= 0 && e->warp && n > 0 && (size_t)n < size) {
-    const uint32_t *t = (const uint32_t *)(launch->tids +
-                                           (size_t)e->warp->index * WARP_ROWS *
-                                               ROW32);
+    const uint32_t *t =
+        (const uint32_t *)(launch->tids +
+                           (size_t)e->warp->index * WARP_ROWS * ROW32);
     n += snprintf(text + n, size - (size_t)n, ", thread (%u,%u,%u)", t[lane],
                   t[LANES + (unsigned)lane], t[2 * LANES + (unsigned)lane]);
   }

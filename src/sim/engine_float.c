@@ -40,7 +40,7 @@ OP1(neg_f32, u32, u32, neg_bits)
 OP1(abs_f32, u32, u32, abs_bits)
 OP1(neg_ftz_f32, f32, f32, NEG_FTZ)
 OP1(abs_ftz_f32, f32, f32, ABS_FTZ)
-#define COPYSIGN(x, y) (((x) & SIGN) | ((y) & ~SIGN))
+#define COPYSIGN(x, y) (((x)&SIGN) | ((y) & ~SIGN))
 OP2(copysign_f32, u32, u32, u32, COPYSIGN)
 
 /* A NaN loses against a number; -0 is less than +0. */
@@ -67,12 +67,12 @@ static inline float extreme(float x, float y, bool max, int64_t flags) {
   float r = max ? max_f32(x, y) : min_f32(x, y);
   return flags & FLAG_XORSIGN && r == r ? f32_of(bits_of(r) | sign) : r;
 }
-#define EXTREME(name, max)                                                    \
-  HANDLER(name) {                                                             \
-    float *d = ROW(float, i->d);                                              \
-    const float *a = ROW(float, i->a), *b = ROW(float, i->b);                 \
-    BLEND(extreme(a[l], b[l], max, i->imm));                                  \
-    return i + 1;                                                             \
+#define EXTREME(name, max)                                                     \
+  HANDLER(name) {                                                              \
+    float *d = ROW(float, i->d);                                               \
+    const float *a = ROW(float, i->a), *b = ROW(float, i->b);                  \
+    BLEND(extreme(a[l], b[l], max, i->imm));                                   \
+    return i + 1;                                                              \
   }
 EXTREME(minx_f32, false)
 EXTREME(maxx_f32, true)
@@ -88,8 +88,12 @@ static inline void take32(engine *e, const insn *i, operands32 *o, int count) {
   const float *c = ROW(float, i->c);
   bool ftz = i->imm & FLAG_FTZ;
   EACH_LANE { o->x[l] = ftz ? flush(a[l]) : a[l]; }
-  if (count > 1) EACH_LANE { o->y[l] = ftz ? flush(b[l]) : b[l]; }
-  if (count > 2) EACH_LANE { o->z[l] = ftz ? flush(c[l]) : c[l]; }
+  if (count > 1) EACH_LANE {
+      o->y[l] = ftz ? flush(b[l]) : b[l];
+    }
+  if (count > 2) EACH_LANE {
+      o->z[l] = ftz ? flush(c[l]) : c[l];
+    }
 }
 
 static inline void give32(engine *e, const insn *i, uint32_t mask,
@@ -105,18 +109,18 @@ static inline void give32(engine *e, const insn *i, uint32_t mask,
 }
 
 /* Executes `work` under the instruction's rounding. */
-#define ROUNDED(o, work)                                                      \
-  do {                                                                        \
-    int rounding_ = (int)(i->imm & ROUND_BITS);                               \
-    if (rounding_ == ROUND_RN) {                                              \
-      work;                                                                   \
-    } else {                                                                  \
-      unsigned old_ = rounding_begin(rounding_);                              \
-      HOLD(&o);                                                               \
-      work;                                                                   \
-      HOLD(&o);                                                               \
-      rounding_end(old_);                                                     \
-    }                                                                         \
+#define ROUNDED(o, work)                                                       \
+  do {                                                                         \
+    int rounding_ = (int)(i->imm & ROUND_BITS);                                \
+    if (rounding_ == ROUND_RN) {                                               \
+      work;                                                                    \
+    } else {                                                                   \
+      unsigned old_ = rounding_begin(rounding_);                               \
+      HOLD(&o);                                                                \
+      work;                                                                    \
+      HOLD(&o);                                                                \
+      rounding_end(old_);                                                      \
+    }                                                                          \
   } while (0)
 
 /* With .ftz a product or quotient that is tiny before rounding is flushed: one
@@ -127,26 +131,27 @@ static inline bool any_least(const operands32 *o) {
   for (unsigned l = 0; l < LANES; l++) any |= fabsf(o->r[l]) == 0x1p-126f;
   return any;
 }
-#define FLUSH_TINY(exact)                                                     \
-  if ((i->imm & FLAG_FTZ) && any_least(&o))                                   \
-    for (unsigned l = 0; l < LANES; l++)                                      \
-      if (fabsf(o.r[l]) == 0x1p-126f && fabs(exact) < 0x1p-126)               \
-        o.r[l] = copysignf(0, o.r[l])
+#define FLUSH_TINY(exact)                                                      \
+  if ((i->imm & FLAG_FTZ) && any_least(&o))                                    \
+    for (unsigned l = 0; l < LANES; l++)                                       \
+      if (fabsf(o.r[l]) == 0x1p-126f && fabs(exact) < 0x1p-126)                \
+  o.r[l] = copysignf(0, o.r[l])
 
-#define ANY32(name, count, expression, exact)                                 \
-  HANDLER(name) {                                                             \
-    operands32 o;                                                             \
-    take32(e, i, &o, count);                                                  \
-    ROUNDED(o, EACH_LANE { o.r[l] = (expression); });                         \
-    FLUSH_TINY(exact);                                                        \
-    give32(e, i, mask, &o);                                                   \
-    return i + 1;                                                             \
+#define ANY32(name, count, expression, exact)                                  \
+  HANDLER(name) {                                                              \
+    operands32 o;                                                              \
+    take32(e, i, &o, count);                                                   \
+    ROUNDED(                                                                   \
+        o, EACH_LANE { o.r[l] = (expression); });                              \
+    FLUSH_TINY(exact);                                                         \
+    give32(e, i, mask, &o);                                                    \
+    return i + 1;                                                              \
   }
 #define X (double)o.x[l]
 #define Y (double)o.y[l]
 ANY32(addx_f32, 2, o.x[l] + o.y[l], 1.0)
 ANY32(subx_f32, 2, o.x[l] - o.y[l], 1.0)
-ANY32(mulx_f32, 2, o.x[l] * o.y[l], X * Y)
+ANY32(mulx_f32, 2, o.x[l] * o.y[l], X *Y)
 ANY32(divx_f32, 2, o.x[l] / o.y[l], X / Y)
 ANY32(fmax_f32, 3, fmaf(o.x[l], o.y[l], o.z[l]), 1.0)
 ANY32(rcp_f32, 1, 1.0f / o.x[l], 1.0)
@@ -159,15 +164,15 @@ static inline float div_approx(float x, float y) {
 }
 ANY32(div_approx_f32, 2, div_approx(o.x[l], o.y[l]), 1.0)
 ANY32(rsqrt_f32, 1, (float)(1.0 / sqrt(X)), 1.0)
-#define EACH_ACTIVE(expression)                                               \
+#define EACH_ACTIVE(expression)                                                \
   for (unsigned l = 0; l < LANES; l++) o.r[l] = ON(mask, l) ? (expression) : 0
-#define APPROXIMATE(name, expression)                                         \
-  HANDLER(name) {                                                             \
-    operands32 o;                                                             \
-    take32(e, i, &o, 1);                                                      \
-    EACH_ACTIVE(expression);                                                  \
-    give32(e, i, mask, &o);                                                   \
-    return i + 1;                                                             \
+#define APPROXIMATE(name, expression)                                          \
+  HANDLER(name) {                                                              \
+    operands32 o;                                                              \
+    take32(e, i, &o, 1);                                                       \
+    EACH_ACTIVE(expression);                                                   \
+    give32(e, i, mask, &o);                                                    \
+    return i + 1;                                                              \
   }
 APPROXIMATE(sin_f32, sinf(o.x[l]))
 APPROXIMATE(cos_f32, cosf(o.x[l]))
@@ -204,7 +209,7 @@ static inline bool is_nan64(uint64_t x) {
 #define QUIET64(x) ((x) | 0x0008000000000000ull)
 #define NEG64(x) (is_nan64(x) ? QUIET64(x) : (x) ^ SIGN64)
 #define ABS64(x) (is_nan64(x) ? QUIET64(x) : (x) & ~SIGN64)
-#define COPYSIGN64(x, y) (((x) & SIGN64) | ((y) & ~SIGN64))
+#define COPYSIGN64(x, y) (((x)&SIGN64) | ((y) & ~SIGN64))
 OP1(neg_f64, u64, u64, NEG64)
 OP1(abs_f64, u64, u64, ABS64)
 OP2(copysign_f64, u64, u64, u64, COPYSIGN64)
@@ -269,16 +274,16 @@ OP1(rsqrt_gross_f64, f64, f64, RSQRT_GROSS)
 /* --- comparison ---------------------------------------------------------- */
 
 #define NANS(x, y) ((x) != (x) || (y) != (y))
-#define COMPARISONS(T, P)                                                     \
-  COMPARE(eq_##T, P, FZ(x) == FZ(y))                                          \
-  COMPARE(ne_##T, P, FZ(x) < FZ(y) || FZ(x) > FZ(y))                          \
-  COMPARE(lt_##T, P, FZ(x) < FZ(y))                                           \
-  COMPARE(le_##T, P, FZ(x) <= FZ(y))                                          \
-  COMPARE(equ_##T, P, !(FZ(x) < FZ(y) || FZ(x) > FZ(y)))                      \
-  COMPARE(neu_##T, P, FZ(x) != FZ(y))                                         \
-  COMPARE(ltu_##T, P, !(FZ(x) >= FZ(y)))                                      \
-  COMPARE(leu_##T, P, !(FZ(x) > FZ(y)))                                       \
-  COMPARE(num_##T, P, !NANS(x, y))                                            \
+#define COMPARISONS(T, P)                                                      \
+  COMPARE(eq_##T, P, FZ(x) == FZ(y))                                           \
+  COMPARE(ne_##T, P, FZ(x) < FZ(y) || FZ(x) > FZ(y))                           \
+  COMPARE(lt_##T, P, FZ(x) < FZ(y))                                            \
+  COMPARE(le_##T, P, FZ(x) <= FZ(y))                                           \
+  COMPARE(equ_##T, P, !(FZ(x) < FZ(y) || FZ(x) > FZ(y)))                       \
+  COMPARE(neu_##T, P, FZ(x) != FZ(y))                                          \
+  COMPARE(ltu_##T, P, !(FZ(x) >= FZ(y)))                                       \
+  COMPARE(leu_##T, P, !(FZ(x) > FZ(y)))                                        \
+  COMPARE(num_##T, P, !NANS(x, y))                                             \
   COMPARE(nan_##T, P, NANS(x, y))
 #define FZ(x) (x)
 COMPARISONS(f32, f32)
@@ -300,14 +305,14 @@ static bool property(int class, int64_t which) {
   default: return class == FP_SUBNORMAL;
   }
 }
-#define TESTP(name, T)                                                        \
-  HANDLER(name) {                                                             \
-    const T *a = ROW(const T, i->a);                                          \
-    uint32_t r = 0;                                                           \
-    for (unsigned l = 0; l < LANES; l++)                                      \
-      r |= (uint32_t)property(fpclassify(a[l]), i->imm) << l;                 \
-    set_mask(e, i->d, r, mask);                                               \
-    return i + 1;                                                             \
+#define TESTP(name, T)                                                         \
+  HANDLER(name) {                                                              \
+    const T *a = ROW(const T, i->a);                                           \
+    uint32_t r = 0;                                                            \
+    for (unsigned l = 0; l < LANES; l++)                                       \
+      r |= (uint32_t)property(fpclassify(a[l]), i->imm) << l;                  \
+    set_mask(e, i->d, r, mask);                                                \
+    return i + 1;                                                              \
   }
 TESTP(testp_f32, float)
 TESTP(testp_f64, double)

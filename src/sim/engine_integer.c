@@ -82,7 +82,7 @@ OP2(mul_hi_u64, u64, u64, u64, HI_U64)
 OP2(mul_hi_s64, u64, s64, s64, HI_S64)
 
 static inline int32_t s24(uint32_t x) { return (int32_t)(x << 8) >> 8; }
-#define U24(x) ((x) & 0xffffffu)
+#define U24(x) ((x)&0xffffffu)
 #define LO24_U(x, y) (U24(x) * U24(y))
 #define LO24_S(x, y) ((int64_t)s24(x) * s24(y))
 #define HI24_U(x, y) ((uint64_t)U24(x) * U24(y) >> 16)
@@ -120,13 +120,13 @@ OP2(rem_s64, s64, s64, s64, REM_S)
 
 /* Shifts clamp at the width. */
 #define SHL16(x, n) ((n) > 15 ? 0 : (uint32_t)(x) << (n))
-#define SHL32(x, n) ((n) > 31 ? 0 : (x) << ((n) & 31))
-#define SHL64(x, n) ((n) > 63 ? 0 : (x) << ((n) & 63))
-#define SHR_U16(x, n) ((n) > 15 ? 0 : (x) >> ((n) & 15))
+#define SHL32(x, n) ((n) > 31 ? 0 : (x) << ((n)&31))
+#define SHL64(x, n) ((n) > 63 ? 0 : (x) << ((n)&63))
+#define SHR_U16(x, n) ((n) > 15 ? 0 : (x) >> ((n)&15))
 #define SHR_S16(x, n) ((x) >> ((n) > 15 ? 15 : (n)))
-#define SHR_U32(x, n) ((n) > 31 ? 0 : (x) >> ((n) & 31))
+#define SHR_U32(x, n) ((n) > 31 ? 0 : (x) >> ((n)&31))
 #define SHR_S32(x, n) ((x) >> ((n) > 31 ? 31 : (n)))
-#define SHR_U64(x, n) ((n) > 63 ? 0 : (x) >> ((n) & 63))
+#define SHR_U64(x, n) ((n) > 63 ? 0 : (x) >> ((n)&63))
 #define SHR_S64(x, n) ((x) >> ((n) > 63 ? 63 : (n)))
 OP2(shl_16, u16, u16, u32, SHL16)
 OP2(shl_32, u32, u32, u32, SHL32)
@@ -145,11 +145,11 @@ static inline uint32_t halves(uint32_t lo, uint32_t hi) {
 #define HI16S(x) ((int16_t)((x) >> 16))
 #define LO16S(x) ((int16_t)(x))
 #define HI16U(x) ((x) >> 16)
-#define LO16U(x) ((x) & 0xffffu)
+#define LO16U(x) ((x)&0xffffu)
 #define ADD_X2(x, y) halves((x) + (y), HI16U(x) + HI16U(y))
 #define SUB_X2(x, y) halves((x) - (y), HI16U(x) - HI16U(y))
-#define PAIR(f, S, x, y)                                                      \
-  halves((uint32_t)f(LO16##S(x), LO16##S(y)),                                 \
+#define PAIR(f, S, x, y)                                                       \
+  halves((uint32_t)f(LO16##S(x), LO16##S(y)),                                  \
          (uint32_t)f(HI16##S(x), HI16##S(y)))
 #define MIN_S16X2(x, y) PAIR(MIN, S, x, y)
 #define MAX_S16X2(x, y) PAIR(MAX, S, x, y)
@@ -263,7 +263,7 @@ OP3(mad24_hi_u32, u32, u32, u32, u32, MAD24_HI_U)
 OP3(mad24_hi_s32, u32, u32, u32, u32, MAD24_HI_S)
 OP3(mad24_hi_sat_s32, s32, u32, u32, u32, MAD24_SAT)
 
-#define SAD_S(U, x, y, z)                                                     \
+#define SAD_S(U, x, y, z)                                                      \
   (((x) < (y) ? (U)(y) - (U)(x) : (U)(x) - (U)(y)) + (z))
 #define SAD16(x, y, z) SAD_S(uint32_t, x, y, z)
 #define SAD32(x, y, z) SAD_S(uint32_t, x, y, z)
@@ -306,7 +306,7 @@ static inline uint64_t extract_s(int64_t x, uint64_t pos, uint64_t len,
   uint64_t keep = width > 63 ? ~0ull : (1ull << width) - 1;
   return (bits & keep) | (fill & ~keep);
 }
-#define EXTRACT_S32(x, p, n) extract_s(x, (p) & 255, (n) & 255, 31)
+#define EXTRACT_S32(x, p, n) extract_s(x, (p)&255, (n)&255, 31)
 #define EXTRACT_S64(x, p, n) extract_s(x, p, n, 63)
 OP3(bfe_u32, u32, u32, u32, u32, extract32)
 OP3(bfe_s32, u32, s32, u32, u32, EXTRACT_S32)
@@ -314,8 +314,8 @@ OP3(bfe_u64, u64, u64, u32, u32, extract64)
 OP3(bfe_s64, u64, s64, u32, u32, EXTRACT_S64)
 
 #define FUNNEL(x, y) ((uint64_t)(y) << 32 | (x))
-#define SHF_L_WRAP(x, y, n) (FUNNEL(x, y) << ((n) & 31) >> 32)
-#define SHF_R_WRAP(x, y, n) (FUNNEL(x, y) >> ((n) & 31))
+#define SHF_L_WRAP(x, y, n) (FUNNEL(x, y) << ((n)&31) >> 32)
+#define SHF_R_WRAP(x, y, n) (FUNNEL(x, y) >> ((n)&31))
 #define SHF_L_CLAMP(x, y, n) (FUNNEL(x, y) << ((n) > 32 ? 32 : (n)) >> 32)
 #define SHF_R_CLAMP(x, y, n) (FUNNEL(x, y) >> ((n) > 32 ? 32 : (n)))
 OP3(shf_l_wrap, u32, u32, u32, u32, SHF_L_WRAP)
@@ -336,17 +336,17 @@ static inline uint32_t nth_bit(uint32_t x, uint32_t base, int32_t n) {
 OP3(fns, u32, u32, u32, s32, nth_bit)
 
 #define BITS(n) ((n) > 31 ? FULL : (1u << (n)) - 1)
-#define BMSK_CLAMP(p, n) ((p) > 31 ? 0 : BITS(n) << ((p) & 31))
-#define BMSK_WRAP(p, n) (BITS((n) & 31) << ((p) & 31))
+#define BMSK_CLAMP(p, n) ((p) > 31 ? 0 : BITS(n) << ((p)&31))
+#define BMSK_WRAP(p, n) (BITS((n)&31) << ((p)&31))
 OP2(bmsk_clamp, u32, u32, u32, BMSK_CLAMP)
 OP2(bmsk_wrap, u32, u32, u32, BMSK_WRAP)
 static inline uint32_t extend_s(uint32_t x, uint32_t n) {
   if (n == 0) return 0;
   return n > 31 ? x : (uint32_t)((int32_t)(x << (32 - n)) >> (32 - n));
 }
-#define SZEXT_U(x, n) ((x) & BITS(n))
-#define SZEXT_U_WRAP(x, n) ((x) & BITS((n) & 31))
-#define SZEXT_S_WRAP(x, n) extend_s(x, (n) & 31)
+#define SZEXT_U(x, n) ((x)&BITS(n))
+#define SZEXT_U_WRAP(x, n) ((x)&BITS((n)&31))
+#define SZEXT_S_WRAP(x, n) extend_s(x, (n)&31)
 OP2(szext_u32, u32, u32, u32, SZEXT_U)
 OP2(szext_s32, u32, u32, u32, extend_s)
 OP2(szext_wrap_u32, u32, u32, u32, SZEXT_U_WRAP)
@@ -468,39 +468,39 @@ HANDLER(dp2a) {
 /* Carry chains. imm: 1 takes the carry, 2 leaves one, 4 subtracts, 8 the upper
  * half of the product, 16 a signed product; slot: the mask of carries. The
  * carry of a subtraction is "not borrow". */
-#define CHAIN(name, U, WIDE)                                                  \
-  HANDLER(name) {                                                             \
-    U *d = ROW(U, i->d);                                                      \
-    const U *a = ROW(U, i->a), *b = ROW(U, i->b);                             \
-    uint32_t *carry = mask_of(e, i->slot), in = *carry, out = 0;              \
-    bool sub = i->imm & 4, take = i->imm & 1;                                 \
-    for (unsigned l = 0; l < LANES; l++) {                                    \
-      WIDE r = (WIDE)a[l] + (sub ? (U)~b[l] : b[l]);                          \
-      r += take ? ON(in, l) : sub;                                            \
-      out |= (uint32_t)(r >> (8 * sizeof(U)) & 1) << l;                       \
-      if (ON(mask, l)) d[l] = (U)r;                                           \
-    }                                                                         \
-    if (i->imm & 2) *carry = (in & ~mask) | (out & mask);                     \
-    return i + 1;                                                             \
+#define CHAIN(name, U, WIDE)                                                   \
+  HANDLER(name) {                                                              \
+    U *d = ROW(U, i->d);                                                       \
+    const U *a = ROW(U, i->a), *b = ROW(U, i->b);                              \
+    uint32_t *carry = mask_of(e, i->slot), in = *carry, out = 0;               \
+    bool sub = i->imm & 4, take = i->imm & 1;                                  \
+    for (unsigned l = 0; l < LANES; l++) {                                     \
+      WIDE r = (WIDE)a[l] + (sub ? (U)~b[l] : b[l]);                           \
+      r += take ? ON(in, l) : sub;                                             \
+      out |= (uint32_t)(r >> (8 * sizeof(U)) & 1) << l;                        \
+      if (ON(mask, l)) d[l] = (U)r;                                            \
+    }                                                                          \
+    if (i->imm & 2) *carry = (in & ~mask) | (out & mask);                      \
+    return i + 1;                                                              \
   }
 CHAIN(chain_32, uint32_t, uint64_t)
 CHAIN(chain_64, uint64_t, unsigned __int128)
 
-#define CHAIN_MAD(name, U, WIDE, S, SWIDE)                                    \
-  HANDLER(name) {                                                             \
-    U *d = ROW(U, i->d);                                                      \
-    const U *a = ROW(U, i->a), *b = ROW(U, i->b), *c = ROW(U, i->c);          \
-    uint32_t *carry = mask_of(e, i->slot), in = *carry, out = 0;              \
-    for (unsigned l = 0; l < LANES; l++) {                                    \
-      WIDE p = i->imm & 16 ? (WIDE)((SWIDE)(S)a[l] * (S)b[l])                 \
-                           : (WIDE)a[l] * b[l];                               \
-      U half = (U)(i->imm & 8 ? p >> (8 * sizeof(U)) : p);                    \
-      WIDE r = (WIDE)half + c[l] + (i->imm & 1 ? ON(in, l) : 0);              \
-      out |= (uint32_t)(r >> (8 * sizeof(U)) & 1) << l;                       \
-      if (ON(mask, l)) d[l] = (U)r;                                           \
-    }                                                                         \
-    if (i->imm & 2) *carry = (in & ~mask) | (out & mask);                     \
-    return i + 1;                                                             \
+#define CHAIN_MAD(name, U, WIDE, S, SWIDE)                                     \
+  HANDLER(name) {                                                              \
+    U *d = ROW(U, i->d);                                                       \
+    const U *a = ROW(U, i->a), *b = ROW(U, i->b), *c = ROW(U, i->c);           \
+    uint32_t *carry = mask_of(e, i->slot), in = *carry, out = 0;               \
+    for (unsigned l = 0; l < LANES; l++) {                                     \
+      WIDE p =                                                                 \
+          i->imm & 16 ? (WIDE)((SWIDE)(S)a[l] * (S)b[l]) : (WIDE)a[l] * b[l];  \
+      U half = (U)(i->imm & 8 ? p >> (8 * sizeof(U)) : p);                     \
+      WIDE r = (WIDE)half + c[l] + (i->imm & 1 ? ON(in, l) : 0);               \
+      out |= (uint32_t)(r >> (8 * sizeof(U)) & 1) << l;                        \
+      if (ON(mask, l)) d[l] = (U)r;                                            \
+    }                                                                          \
+    if (i->imm & 2) *carry = (in & ~mask) | (out & mask);                      \
+    return i + 1;                                                              \
   }
 CHAIN_MAD(chain_mad_32, uint32_t, uint64_t, int32_t, int64_t)
 CHAIN_MAD(chain_mad_64, uint64_t, unsigned __int128, int64_t, __int128)
@@ -540,17 +540,17 @@ COMPARE(le_u64, u64, x <= y)
 COMPARE(lt_s64, s64, x < y)
 COMPARE(le_s64, s64, x <= y)
 
-#define PREDICATE(name, expression)                                           \
-  HANDLER(name) {                                                             \
-    uint32_t x = *mask_of(e, i->a), y = *mask_of(e, i->b);                    \
-    set_mask(e, i->d, (expression), mask);                                    \
-    return i + 1;                                                             \
+#define PREDICATE(name, expression)                                            \
+  HANDLER(name) {                                                              \
+    uint32_t x = *mask_of(e, i->a), y = *mask_of(e, i->b);                     \
+    set_mask(e, i->d, (expression), mask);                                     \
+    return i + 1;                                                              \
   }
-PREDICATE(and_pred, x & y)
+PREDICATE(and_pred, x &y)
 PREDICATE(or_pred, x | y)
 PREDICATE(xor_pred, x ^ y)
-PREDICATE(not_pred, ~x & (y | ~y))
-PREDICATE(mov_pred, x & (y | ~y))
+PREDICATE(not_pred, ~x &(y | ~y))
+PREDICATE(mov_pred, x &(y | ~y))
 
 void VARIANT(tps_sim_fill_integer)(handler **table);
 void VARIANT(tps_sim_fill_integer)(handler **table) { INTEGER_OPS(FILL) }

@@ -25,9 +25,9 @@
 
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
-#define EACH_LANE                                                             \
-  _Pragma("clang loop vectorize(assume_safety)")                              \
-  for (unsigned l = 0; l < LANES; l++)
+#define EACH_LANE                                                              \
+  _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0;          \
+                                                      l < LANES; l++)
 #else
 #define EACH_LANE _Pragma("GCC ivdep") for (unsigned l = 0; l < LANES; l++)
 #endif
@@ -44,10 +44,10 @@
 #define GUEST
 #endif
 
-#define HANDLER(name)                                                         \
+#define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
 
-#define ON(mask, l) ((mask) >> (l) & 1)
+#define ON(mask, l) ((mask) >> (l)&1)
 
 /* Element types of rows (R), values (T), and what a result is cut to (U). */
 typedef uint32_t R_u8, R_s8, R_u16, R_s16, R_u32, R_s32;
@@ -63,50 +63,50 @@ typedef int32_t T_s32;
 typedef uint64_t T_u64, U_u64, U_s64;
 typedef int64_t T_s64;
 
-#define ROW(type, operand)                                                    \
+#define ROW(type, operand)                                                     \
   ((type *)__builtin_assume_aligned(row(e, (operand)), 64))
 
-#define BLEND(result)                                                         \
-  do {                                                                        \
-    if (mask == FULL) {                                                       \
-      EACH_LANE { d[l] = (result); }                                          \
-    } else {                                                                  \
-      EACH_LANE { d[l] = ON(mask, l) ? (result) : d[l]; }                     \
-    }                                                                         \
+#define BLEND(result)                                                          \
+  do {                                                                         \
+    if (mask == FULL) {                                                        \
+      EACH_LANE { d[l] = (result); }                                           \
+    } else {                                                                   \
+      EACH_LANE { d[l] = ON(mask, l) ? (result) : d[l]; }                      \
+    }                                                                          \
   } while (0)
 
 /* Operations of one, two and three operands; `f` is an inline function. */
-#define OP1(name, D, A, f)                                                    \
-  HANDLER(name) {                                                             \
-    R_##D *d = ROW(R_##D, i->d);                                              \
-    const R_##A *a = ROW(const R_##A, i->a);                                  \
-    BLEND((U_##D)f((T_##A)a[l]));                                             \
-    return i + 1;                                                             \
+#define OP1(name, D, A, f)                                                     \
+  HANDLER(name) {                                                              \
+    R_##D *d = ROW(R_##D, i->d);                                               \
+    const R_##A *a = ROW(const R_##A, i->a);                                   \
+    BLEND((U_##D)f((T_##A)a[l]));                                              \
+    return i + 1;                                                              \
   }
-#define OP2(name, D, A, B, f)                                                 \
-  HANDLER(name) {                                                             \
-    R_##D *d = ROW(R_##D, i->d);                                              \
-    const R_##A *a = ROW(const R_##A, i->a);                                  \
-    const R_##B *b = ROW(const R_##B, i->b);                                  \
-    BLEND((U_##D)f((T_##A)a[l], (T_##B)b[l]));                                \
-    return i + 1;                                                             \
+#define OP2(name, D, A, B, f)                                                  \
+  HANDLER(name) {                                                              \
+    R_##D *d = ROW(R_##D, i->d);                                               \
+    const R_##A *a = ROW(const R_##A, i->a);                                   \
+    const R_##B *b = ROW(const R_##B, i->b);                                   \
+    BLEND((U_##D)f((T_##A)a[l], (T_##B)b[l]));                                 \
+    return i + 1;                                                              \
   }
-#define OP3(name, D, A, B, C, f)                                              \
-  HANDLER(name) {                                                             \
-    R_##D *d = ROW(R_##D, i->d);                                              \
-    const R_##A *a = ROW(const R_##A, i->a);                                  \
-    const R_##B *b = ROW(const R_##B, i->b);                                  \
-    const R_##C *c = ROW(const R_##C, i->c);                                  \
-    BLEND((U_##D)f((T_##A)a[l], (T_##B)b[l], (T_##C)c[l]));                   \
-    return i + 1;                                                             \
+#define OP3(name, D, A, B, C, f)                                               \
+  HANDLER(name) {                                                              \
+    R_##D *d = ROW(R_##D, i->d);                                               \
+    const R_##A *a = ROW(const R_##A, i->a);                                   \
+    const R_##B *b = ROW(const R_##B, i->b);                                   \
+    const R_##C *c = ROW(const R_##C, i->c);                                   \
+    BLEND((U_##D)f((T_##A)a[l], (T_##B)b[l], (T_##C)c[l]));                    \
+    return i + 1;                                                              \
   }
 
 /* One bit a lane of 32 elements that are 0 or all ones. */
 static inline uint32_t mask_of_words(const uint32_t *t) {
 #if defined(__AVX512DQ__)
   __m512i lo = _mm512_load_si512(t), hi = _mm512_load_si512(t + 16);
-  return (uint32_t)_mm512_movepi32_mask(lo) |
-         (uint32_t)_mm512_movepi32_mask(hi) << 16;
+  return (uint32_t)_mm512_movepi32_mask(lo) | (uint32_t)_mm512_movepi32_mask(hi)
+                                                  << 16;
 #elif defined(__AVX2__)
   uint32_t m = 0;
   for (unsigned k = 0; k < 4; k++) {
@@ -129,16 +129,16 @@ static inline uint32_t mask_of_words(const uint32_t *t) {
 }
 
 /* A comparison into a predicate. */
-#define COMPARE(name, A, expression)                                          \
-  HANDLER(name) {                                                             \
-    const R_##A *a = ROW(const R_##A, i->a), *b = ROW(const R_##A, i->b);     \
-    _Alignas(64) uint32_t t[LANES];                                           \
-    EACH_LANE {                                                               \
-      T_##A x = (T_##A)a[l], y = (T_##A)b[l];                                 \
-      t[l] = (expression) ? FULL : 0;                                         \
-    }                                                                         \
-    set_mask(e, i->d, mask_of_words(t), mask);                                \
-    return i + 1;                                                             \
+#define COMPARE(name, A, expression)                                           \
+  HANDLER(name) {                                                              \
+    const R_##A *a = ROW(const R_##A, i->a), *b = ROW(const R_##A, i->b);      \
+    _Alignas(64) uint32_t t[LANES];                                            \
+    EACH_LANE {                                                                \
+      T_##A x = (T_##A)a[l], y = (T_##A)b[l];                                  \
+      t[l] = (expression) ? FULL : 0;                                          \
+    }                                                                          \
+    set_mask(e, i->d, mask_of_words(t), mask);                                 \
+    return i + 1;                                                              \
   }
 
 /* Puts the handlers of a list into the table. */

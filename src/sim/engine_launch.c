@@ -62,8 +62,8 @@ static void fill_dimensions(struct tps_sim_launch *launch) {
 static void fill_tids(struct tps_sim_launch *launch) {
   const uint32_t *block = launch->config.shape.block;
   for (uint32_t w = 0; w < launch->warps; w++) {
-    uint32_t *at = (uint32_t *)(void *)(launch->tids +
-                                        (size_t)w * WARP_ROWS * ROW32);
+    uint32_t *at =
+        (uint32_t *)(void *)(launch->tids + (size_t)w * WARP_ROWS * ROW32);
     uint32_t t = w * LANES, x = t % block[0], y = t / block[0] % block[1];
     uint32_t z = t / block[0] / block[1];
     for (unsigned l = 0; l < LANES; l++) {

@@ -18,12 +18,16 @@
 
 /* Flags in an instruction's imm. The rounding is in the low three bits. */
 enum {
-  ROUND_RN, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA,
+  ROUND_RN,
+  ROUND_RZ,
+  ROUND_RM,
+  ROUND_RP,
+  ROUND_RNA,
   ROUND_BITS = 7,
   FLAG_FTZ = 8,
   FLAG_SAT = 16,
-  FLAG_NAN = 32,      /* .NaN of min and max */
-  FLAG_XORSIGN = 64,  /* .xorsign.abs */
+  FLAG_NAN = 32,     /* .NaN of min and max */
+  FLAG_XORSIGN = 64, /* .xorsign.abs */
   FLAG_RELU = 128,
   FLAG_SATFINITE = 256,
   FLAG_INTEGRAL = 512, /* cvt between floats rounds to an integer */
@@ -54,15 +58,11 @@ static inline uint64_t bits_of64(double f) {
 }
 
 /* After f32 arithmetic there is one NaN. */
-static inline float canon(float x) {
-  return x == x ? x : f32_of(0x7fffffffu);
-}
+static inline float canon(float x) { return x == x ? x : f32_of(0x7fffffffu); }
 static inline float flush(float x) {
   return fabsf(x) < 0x1p-126f ? f32_of(bits_of(x) & 0x80000000u) : x;
 }
-static inline float saturate(float x) {
-  return x > 0 ? (x < 1 ? x : 1) : 0;
-}
+static inline float saturate(float x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 static inline double saturate64(double x) {
   return x > 0 ? (x < 1 ? x : 1) : 0;
 }
@@ -135,8 +135,8 @@ static inline uint32_t tf32_from(double v, int rounding) {
 static inline float f16_to(uint32_t h) {
   uint32_t em = h & 0x7fffu, sign = (h & 0x8000u) << 16;
   float f = f32_of(em << 13) * 0x1p112f;
-  uint32_t bits = em >= 0x7c00u ? (em > 0x7c00u ? 0x7fffffffu : 0x7f800000u)
-                                : bits_of(f);
+  uint32_t bits =
+      em >= 0x7c00u ? (em > 0x7c00u ? 0x7fffffffu : 0x7f800000u) : bits_of(f);
   return f32_of(em > 0x7c00u ? bits : bits | sign);
 }
 static inline float bf16_to(uint32_t h) { return f32_of(h << 16); }

@@ -11,9 +11,9 @@
 
 void tps_sim_no_memory(builder *b) {
   if (!b->failed)
-    b->failed = tps_fail(b->err, TPS_NO_HOST_MEMORY,
-                         "out of host memory while decoding '%s'",
-                         b->kernel->name);
+    b->failed =
+        tps_fail(b->err, TPS_NO_HOST_MEMORY,
+                 "out of host memory while decoding '%s'", b->kernel->name);
 }
 
 void *tps_sim_grow(builder *b, void *p, uint32_t *capacity, uint32_t need,
@@ -64,8 +64,8 @@ uint32_t tps_sim_temp_pred(builder *b) {
 
 static uint32_t new_constant(builder *b, uint64_t value, bool wide) {
   uint32_t size = wide ? ROW64 : ROW32, at = b->constant_bytes;
-  unsigned char *p = tps_sim_grow(b, b->constants, &b->constant_capacity,
-                                  at + size, 1);
+  unsigned char *p =
+      tps_sim_grow(b, b->constants, &b->constant_capacity, at + size, 1);
   if (!p) return IN_CONSTANTS;
   b->constants = p;
   b->constant_bytes += size;
@@ -136,6 +136,7 @@ static uint64_t immediate(const ptx_opd *o, uint8_t type) {
 
 /* --- special registers --------------------------------------------------- */
 
+/* clang-format off */
 static const uint16_t launch_sregs[][2] = {
     {TPS_PTX_NTID, ROW_NTID_X}, {TPS_PTX_NTID + 1, ROW_NTID_Y},
     {TPS_PTX_NTID + 2, ROW_NTID_Z}, {TPS_PTX_NCTAID, ROW_NCTAID_X},
@@ -154,6 +155,8 @@ static const uint16_t launch_sregs[][2] = {
     {TPS_PTX_IS_EXPLICIT_CLUSTER, ROW_EXPLICIT_CLUSTER},
     {TPS_PTX_ENVREG + 1, ROW_ENVREG1}, {TPS_PTX_ENVREG + 2, ROW_ENVREG2},
 };
+/* clang-format on */
+/* clang-format off */
 static const uint16_t block_sregs[][2] = {
     {TPS_PTX_CTAID, ROW_CTAID_X}, {TPS_PTX_CTAID + 1, ROW_CTAID_Y},
     {TPS_PTX_CTAID + 2, ROW_CTAID_Z}, {TPS_PTX_SMID, ROW_SMID},
@@ -165,6 +168,7 @@ static const uint16_t block_sregs[][2] = {
     {TPS_PTX_CLUSTER_CTAID + 2, ROW_CLUSTER_CTAID_Z},
     {TPS_PTX_CLUSTER_CTARANK, ROW_CLUSTER_RANK},
 };
+/* clang-format on */
 
 /* Lane numbers and masks: rows of constants that are not all equal. */
 static uint32_t lane_row(builder *b, int32_t sreg) {
@@ -255,8 +259,8 @@ uint64_t tps_sim_address_of(builder *b, const ptx_opd *o, bool *is_local) {
     window = TPS_SIM_PARAM_BASE;
     break;
   default: {
-    tps_sim_allocation *a = o->local ? b->code->locals[f][o->index]
-                                     : b->code->globals[o->index];
+    tps_sim_allocation *a =
+        o->local ? b->code->locals[f][o->index] : b->code->globals[o->index];
     return at + (a ? a->base : 0);
   }
   }
@@ -406,8 +410,8 @@ bool tps_sim_invariant(builder *b, const ptx_opd *o, uint8_t type,
     *row = fixed_sreg(b, o->index);
     return *row != NO_OPERAND;
   }
-  if (o->kind == TPS_PTX_OPD_VAR &&
-      tps_sim_var(b, o)->space == TPS_PTX_LOCAL && !b->fn->entry)
+  if (o->kind == TPS_PTX_OPD_VAR && tps_sim_var(b, o)->space == TPS_PTX_LOCAL &&
+      !b->fn->entry)
     return false;
   if (o->kind != TPS_PTX_OPD_IMM && o->kind != TPS_PTX_OPD_VAR &&
       o->kind != TPS_PTX_OPD_FUNC)
@@ -429,8 +433,8 @@ uint32_t tps_sim_param_row(builder *b, uint32_t offset, unsigned size,
                                k->param_count + 1, sizeof *p);
   if (!p) return IN_LAUNCH;
   k->params = p;
-  p[k->param_count++] = (launch_row){k->launch_bytes, offset, (uint8_t)size,
-                                     sign, wide};
+  p[k->param_count++] =
+      (launch_row){k->launch_bytes, offset, (uint8_t)size, sign, wide};
   uint32_t row = k->launch_bytes;
   k->launch_bytes += wide ? ROW64 : ROW32;
   return row | IN_LAUNCH;

@@ -98,6 +98,7 @@
   X(atom)
 /* clang-format on */
 
+/* clang-format off */
 enum {
 #define X(name) H_##name,
   INTEGER_OPS(X)
@@ -111,5 +112,6 @@ enum {
 #undef X
   HANDLER_COUNT
 };
+/* clang-format on */
 
 #endif

@@ -169,11 +169,20 @@ static void add_padded_string(text *t, reader *r, const conversion *c) {
 
 static void add_conversion(text *t, reader *r, const conversion *c) {
   switch (c->letter) {
-  case 'd': case 'i': case 'u': case 'x': case 'X': case 'o':
-    add_integer(t, r, c);
-    break;
+  case 'd':
+  case 'i':
+  case 'u':
+  case 'x':
+  case 'X':
+  case 'o': add_integer(t, r, c); break;
   case 'c': format_one(t, c, "", (int)argument(r, 4)); break;
-  case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a':
+  case 'f':
+  case 'F':
+  case 'e':
+  case 'E':
+  case 'g':
+  case 'G':
+  case 'a':
   case 'A': {
     uint64_t bits = argument(r, 8);
     double v;
@@ -202,8 +211,8 @@ static text read_format(engine *e, const insn *i, unsigned lane,
   return f;
 }
 
-void tps_sim_vprintf(engine *e, const insn *i, unsigned lane,
-                     uint64_t format, uint64_t arguments, uint32_t *result) {
+void tps_sim_vprintf(engine *e, const insn *i, unsigned lane, uint64_t format,
+                     uint64_t arguments, uint32_t *result) {
   text f = read_format(e, i, lane, format), out = {0};
   reader r = {e, lane, arguments, 0};
   const char *p = f.bytes;
@@ -242,8 +251,8 @@ static void assert_line(engine *e, unsigned lane, text *t, uint64_t message,
   add_string(t, &r, file, -1);
   add_format(t, ":%u: ", line);
   add_string(t, &r, function, -1);
-  add_format(t, ": block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `",
-             block[0], block[1], block[2], tid[lane], tid[LANES + lane],
+  add_format(t, ": block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `", block[0],
+             block[1], block[2], tid[lane], tid[LANES + lane],
              tid[2 * LANES + lane]);
   add_string(t, &r, message, -1);
   add(t, "` failed.", 9);

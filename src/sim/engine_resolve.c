@@ -42,10 +42,10 @@ _Noreturn static void freed(const access *a, const tps_sim_allocation *m) {
   char made[400], text[1200];
   origin(m, made, sizeof made);
   const char *by = m->free_source && m->free_source[0] ? m->free_source : "";
-  int n = snprintf(text, sizeof text,
-                   "the %s at 0x%llx of size %llu%s was freed",
-                   memory_names[m->kind], (unsigned long long)m->base,
-                   (unsigned long long)m->size, made);
+  int n =
+      snprintf(text, sizeof text, "the %s at 0x%llx of size %llu%s was freed",
+               memory_names[m->kind], (unsigned long long)m->base,
+               (unsigned long long)m->size, made);
   if (*by && n > 0 && (size_t)n < sizeof text)
     snprintf(text + n, sizeof text - (size_t)n, " at %s:%d", by, m->free_line);
   bad(a, TPS_ILLEGAL_ADDRESS, text);
@@ -60,7 +60,7 @@ _Noreturn static void outside(const access *a, uint64_t address) {
   origin(m, made, sizeof made);
   uint64_t end = m->base + m->size;
   const char *where = address >= end ? "after" : "before";
-  uint64_t distance = address >= end    ? address - end
+  uint64_t distance = address >= end       ? address - end
                       : address >= m->base ? 0
                                            : m->base - address;
   if (address >= m->base && address < end)
@@ -108,8 +108,7 @@ static unsigned char *param(const access *a, uint64_t offset) {
   uint64_t size = launch->kernel->ptx->input_bytes;
   if (a->kind != ACCESS_LOAD)
     bad(a, TPS_ILLEGAL_ADDRESS, "kernel parameters are read-only");
-  if (offset < size && size - offset >= a->size)
-    return launch->params + offset;
+  if (offset < size && size - offset >= a->size) return launch->params + offset;
   bad(a, TPS_ILLEGAL_ADDRESS, "beyond the kernel's parameters");
 }
 
@@ -121,8 +120,7 @@ static void grow_local(const access *a, uint64_t bytes) {
   if (!p)
     tps_sim_fault(a->e, a->i, (int)a->lane, TPS_NO_HOST_MEMORY,
                   "out of host memory for local memory");
-  memset((char *)p + w->local_size * LANES, 0,
-         (size - w->local_size) * LANES);
+  memset((char *)p + w->local_size * LANES, 0, (size - w->local_size) * LANES);
   w->local = p;
   w->local_size = size;
 }
@@ -218,8 +216,8 @@ static void local_put(unsigned char *p, uint64_t address, unsigned size,
   w[0] = (w[0] & ~keep) | ((uint32_t)value << shift & keep);
 }
 
-uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane,
-                      uint64_t address, unsigned size) {
+uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane, uint64_t address,
+                      unsigned size) {
   bool is_local = false;
   unsigned char *p =
       tps_sim_resolve(e, i, lane, address, size, ACCESS_LOAD, &is_local);

@@ -8,16 +8,16 @@
  */
 #include "sim/engine_core.h"
 
-#define DECLARE(level)                                                        \
-  void tps_sim_fill_integer_##level(handler **table);                         \
-  void tps_sim_fill_float_##level(handler **table);                           \
-  void tps_sim_fill_convert_##level(handler **table);                         \
-  void tps_sim_fill_access_##level(handler **table);                          \
-  static void fill_##level(handler **table) {                                 \
-    tps_sim_fill_integer_##level(table);                                      \
-    tps_sim_fill_float_##level(table);                                        \
-    tps_sim_fill_convert_##level(table);                                      \
-    tps_sim_fill_access_##level(table);                                       \
+#define DECLARE(level)                                                         \
+  void tps_sim_fill_integer_##level(handler **table);                          \
+  void tps_sim_fill_float_##level(handler **table);                            \
+  void tps_sim_fill_convert_##level(handler **table);                          \
+  void tps_sim_fill_access_##level(handler **table);                           \
+  static void fill_##level(handler **table) {                                  \
+    tps_sim_fill_integer_##level(table);                                       \
+    tps_sim_fill_float_##level(table);                                         \
+    tps_sim_fill_convert_##level(table);                                       \
+    tps_sim_fill_access_##level(table);                                        \
   }
 
 void tps_sim_fill_control(handler **table);

@@ -41,9 +41,7 @@ group *tps_sim_split(warp *w, group *from, uint32_t lanes) {
   return to;
 }
 
-static void drop(warp *w, group *g) {
-  *g = w->groups[--w->group_count];
-}
+static void drop(warp *w, group *g) { *g = w->groups[--w->group_count]; }
 
 void tps_sim_lanes_exit(engine *e, uint32_t lanes) {
   warp *w = e->warp;
@@ -63,8 +61,7 @@ static frame *frame_new(engine *e, const function *of) {
   if (f && f->rows) return f;
   free(f);
   tps_sim_fault(e, NULL, -1, TPS_NO_HOST_MEMORY,
-                "out of host memory for the registers of '%s'",
-                of->ptx->name);
+                "out of host memory for the registers of '%s'", of->ptx->name);
 }
 
 static void grow_depth(engine *e, warp *w, uint32_t depth) {
@@ -73,8 +70,7 @@ static void grow_depth(engine *e, warp *w, uint32_t depth) {
   if (!frames)
     tps_sim_fault(e, NULL, -1, TPS_NO_HOST_MEMORY,
                   "out of host memory for calls at depth %u", depth);
-  memset(frames + w->depth_count, 0,
-         (count - w->depth_count) * sizeof *frames);
+  memset(frames + w->depth_count, 0, (count - w->depth_count) * sizeof *frames);
   w->frames = frames;
   w->depth_count = count;
 }

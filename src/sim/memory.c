@@ -88,10 +88,8 @@ struct tps_sim_space {
 
 static void push(list *l, tps_sim_allocation *a) {
   a->next = NULL;
-  if (l->last != NULL)
-    l->last->next = a;
-  else
-    l->first = a;
+  if (l->last != NULL) l->last->next = a;
+  else l->first = a;
   l->last = a;
   l->ranges++;
 }

@@ -34,10 +34,8 @@ static uint64_t dice(tps_sim_pool *pool) {
 
 void tps_sim_asides_push(tps_sim_asides *list, tps_sim_aside *aside) {
   aside->next = NULL;
-  if (list->last != NULL)
-    list->last->next = aside;
-  else
-    list->first = aside;
+  if (list->last != NULL) list->last->next = aside;
+  else list->first = aside;
   list->last = aside;
   list->count++;
 }
@@ -205,8 +203,7 @@ static void take(tps_sim_pool *pool, tps_sim_task *task, bool rare,
   *t = (tps_sim_turn){.task = task};
   if (task->kind == TPS_SIM_TASK_LAUNCH && task->u.run.launch == NULL)
     take_beginning(task, t);
-  else if (prefers_fresh(pool, task))
-    take_fresh(pool, task, rare, t);
+  else if (prefers_fresh(pool, task)) take_fresh(pool, task, rare, t);
   else
     take_aside(task, task->ready.count > 0 ? &task->ready : &task->yielded, t);
   task->served = pool->turn;

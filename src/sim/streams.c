@@ -244,18 +244,14 @@ static void start(tps_sim_task *task) {
     tps_sim_offer(task->device->pool, task);
     break;
   case TPS_SIM_TASK_COPY:
-  case TPS_SIM_TASK_FILL:
-    start_transfer(task);
-    break;
+  case TPS_SIM_TASK_FILL: start_transfer(task); break;
   case TPS_SIM_TASK_RECORD:
     task->u.record->time_ns = tps_now_ns();
     tps_sim_task_finish(task, false);
     break;
   case TPS_SIM_TASK_FREE:
   case TPS_SIM_TASK_WAIT:
-  case TPS_SIM_TASK_NOTIFY:
-    tps_sim_task_finish(task, false);
-    break;
+  case TPS_SIM_TASK_NOTIFY: tps_sim_task_finish(task, false); break;
   }
 }
 
@@ -341,10 +337,8 @@ static void legacy_joins(tps_sim_stream *legacy, tps_sim_task *task) {
 static void append(tps_sim_stream *stream, tps_sim_task *task) {
   task->stream = stream;
   task->number = ++stream->device->pool->numbered;
-  if (stream->tail != NULL)
-    stream->tail->next = task;
-  else
-    stream->head = task;
+  if (stream->tail != NULL) stream->tail->next = task;
+  else stream->head = task;
   stream->tail = task;
   atomic_store_explicit(&stream->queued, task->number, memory_order_relaxed);
 }
@@ -363,10 +357,8 @@ int tps_sim_link_task(tps_sim_stream *stream, tps_sim_task *task,
     return tps_fail(err, TPS_NO_HOST_MEMORY,
                     "the simulated device can't start a worker thread");
   wait_for(task, earlier);
-  if (stream == stream->device->legacy)
-    legacy_joins(stream, task);
-  else if (stream->blocking)
-    join_legacy(stream, task);
+  if (stream == stream->device->legacy) legacy_joins(stream, task);
+  else if (stream->blocking) join_legacy(stream, task);
   append(stream, task);
   if (stream->head == task) to_advance(stream);
   tps_sim_advance(pool);

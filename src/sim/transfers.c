@@ -180,8 +180,7 @@ static void move(const tps_sim_task *task, uint64_t first, uint64_t bytes) {
   if (task->kind == TPS_SIM_TASK_COPY)
     memmove(task->u.copy.to_host + first, task->u.copy.from_host + first,
             (size_t)bytes);
-  else
-    fill_range(task->u.fill.host + first, task->u.fill.pattern, bytes);
+  else fill_range(task->u.fill.host + first, task->u.fill.pattern, bytes);
 }
 
 void tps_sim_transfer_part(const tps_sim_task *task, uint64_t part) {

@@ -115,12 +115,9 @@ static void append_shape(tps_error *err, const char *name,
   size_t used = strlen(err->message);
   char *end = err->message + used;
   size_t room = sizeof err->message - used;
-  if (n[2] > 1)
-    snprintf(end, room, "%s %ux%ux%u, ", name, n[0], n[1], n[2]);
-  else if (n[1] > 1)
-    snprintf(end, room, "%s %ux%u, ", name, n[0], n[1]);
-  else
-    snprintf(end, room, "%s %u, ", name, n[0]);
+  if (n[2] > 1) snprintf(end, room, "%s %ux%ux%u, ", name, n[0], n[1], n[2]);
+  else if (n[1] > 1) snprintf(end, room, "%s %ux%u, ", name, n[0], n[1]);
+  else snprintf(end, room, "%s %u, ", name, n[0]);
 }
 
 /* The launch itself, on a line of its own. */
@@ -128,8 +125,8 @@ static void append_launch(tps_error *err, const tps_op *op) {
   append_shape(err, "\n  grid", op->grid);
   append_shape(err, "block", op->block);
   size_t used = strlen(err->message);
-  snprintf(err->message + used, sizeof err->message - used,
-           "stream %" PRIu64, op->stream);
+  snprintf(err->message + used, sizeof err->message - used, "stream %" PRIu64,
+           op->stream);
 }
 
 /* The launch's fault with what only the queue knows. */
@@ -160,10 +157,8 @@ void tps_sim_cut_short(tps_sim_task *task, int code, const char *message) {
     tps_sim_launch_cancel(task->u.run.launch, code, message);
   task->next_part = task->parts;
   task->failed = true;
-  if (is_spent(task))
-    complete(task->device->pool, task);
-  else
-    call_worker(task->device->pool);
+  if (is_spent(task)) complete(task->device->pool, task);
+  else call_worker(task->device->pool);
 }
 
 /* Ends a launch that runs for too long. */
@@ -230,8 +225,7 @@ static bool start_thread(tps_sim_pool *pool) {
 static void call_worker(tps_sim_pool *pool) {
   atomic_fetch_add_explicit(&pool->offers, 1, memory_order_release);
   if (pool->spinning > 0) return;
-  if (pool->idle > 0)
-    pthread_cond_signal(&pool->work);
+  if (pool->idle > 0) pthread_cond_signal(&pool->work);
   else if (pool->thread_count < pool->threads && !pool->stopping)
     start_thread(pool); /* where it fails, the others do the work */
 }
@@ -328,10 +322,8 @@ static void *worker(void *argument) {
   pthread_mutex_lock(&pool->lock);
   while (!pool->stopping) {
     tps_sim_turn t;
-    if (tps_sim_decide(pool, &t))
-      one_turn(pool, &t);
-    else
-      rest(pool);
+    if (tps_sim_decide(pool, &t)) one_turn(pool, &t);
+    else rest(pool);
   }
   pthread_mutex_unlock(&pool->lock);
   return NULL;
