@@ -30,6 +30,9 @@ local function report(fn, ...)
     print("kernel", e.kernel)
     print("where", e.where)
     print("position", e.position)
+    print("number", e.number)
+    print("stream", e.stream)
+    print("message", (e.message:gsub("\n", " ")))
     print("text", (tostring(e):gsub("\n", " ")))
   end
 end
@@ -82,14 +85,27 @@ report(s.synchronize, tp.default_stream())]]
 store:launch({ grid = { 3, 2 }, block = 64, stream = s }, nil)
 print("id", s:id())
 report(s.synchronize, s)]]
-    if simulated then
-      assert.matches("block %(%d,%d,0%)", f.text)
-    else
-      assert.matches("grid 3x2", f.text)
-      assert.matches("block 64", f.text)
-      assert.matches("stream " .. f.id, f.text)
-    end
+    if simulated then assert.matches("block %(%d,%d,0%)", f.text) end
+    assert.matches("grid 3x2", f.text)
+    assert.matches("block 64", f.text)
+    assert.matches("stream " .. f.id, f.text)
   end)
+
+  it("is an object with all fields, its text begins with the script's line",
+    function()
+      local f, line = case [[
+store:launch({ grid = 1, block = 1, stream = s }, nil)
+print("id", s:id())
+report(function() s:synchronize() end)]]
+      assert.equal("cudaErrorIllegalAddress", f.code)
+      assert.equal("700", f.number)
+      assert.equal("store", f.kernel)
+      assert.equal(f.id, f.stream)
+      assert.equal(line(1), f.where)
+      assert.matches("kernel 'store'", f.message, 1, true)
+      assert.equal(1, (f.text:find(line(3) .. ": ", 1, true)))
+      assert.matches("(cudaErrorIllegalAddress)", f.text, 1, true)
+    end)
 
   it("names the candidates with their lines when there are several",
     function()

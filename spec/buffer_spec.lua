@@ -1,6 +1,7 @@
 -- api.md, section Memory.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
+local pair = require "spec.support.pair"
 local numbers = require "spec.support.numbers"
 
 local function message_of(fn, ...)
@@ -265,6 +266,11 @@ describe("making a buffer", function()
     local c <close> = tp.buffer("i32", 4, { device = tp.current_device() })
     assert.equal(tp.current_device(), c:device())
     assert.matches("'streem'", message_of(tp.buffer, "i32", 1, { streem = s }))
+    local here, there = pair.devices()
+    local t <close> = tp.Stream(there)
+    assert.matches(("the stream belongs to %s, the device asked for is %s")
+      :format(pair.label(there), pair.label(here)), message_of(tp.buffer, "i32",
+        1, { stream = t, device = here }), 1, true)
   end)
 
   it("runs out never by dropped buffers alone", function()
@@ -306,25 +312,38 @@ describe("write and read", function()
       function() b:bytes(7, 3) end,
       function() b:slice(7, 3) end,
     } do
-      local text = message_of(call)
-      assert.matches("7", text)
-      assert.matches("9", text)
-      assert.matches("8", text)
+      assert.matches("buffer_spec.lua:%d+: range 7%.%.9 of a buffer of 8 "
+        .. "elements$", message_of(call))
     end
   end)
 
   it("refuse a bad first or count", function()
     local b <close> = tp.zeros("i32", 8)
-    for _, bad in ipairs { 0, -1, 10, 0.5, 0 / 0, math.huge, "x", math.mininteger,
-      math.maxinteger } do
-      message_of(b.read, b, bad)
-      message_of(b.bytes, b, bad)
-      message_of(b.write, b, { 1 }, bad)
-      message_of(b.slice, b, bad, 1)
+    local function refused(text, ...)
+      for _, call in ipairs(table.pack(...)) do
+        assert.matches(text, message_of(table.unpack(call)), 1, true)
+      end
     end
-    for _, bad in ipairs { -1, 9, 0.5, math.maxinteger, {} } do
-      message_of(b.read, b, 1, bad)
-      message_of(b.slice, b, 1, bad)
+    local function first(bad, text)
+      refused(text, { b.read, b, bad }, { b.bytes, b, bad },
+        { b.write, b, { 1 }, bad }, { b.slice, b, bad, 1 })
+    end
+    for _, bad in ipairs { 0, -1, 10, math.mininteger, math.maxinteger } do
+      first(bad, ("range %d..%d of a buffer of 8 elements"):format(bad, bad))
+    end
+    for _, bad in ipairs { 0.5, 0 / 0, math.huge } do
+      first(bad, "number has no integer representation")
+    end
+    first("x", "number expected, got string")
+    for bad, text in pairs {
+      [-1] = "the count must not be negative, got -1",
+      [9] = "range 1..9 of a buffer of 8 elements",
+      [0.5] = "number has no integer representation",
+      [math.maxinteger] = "range 1..9223372036854775807 of a buffer of 8 ",
+      [{}] = "number expected, got table",
+    } do
+      refused(text, { b.read, b, 1, bad }, { b.bytes, b, 1, bad },
+        { b.slice, b, 1, bad })
     end
   end)
 
@@ -332,8 +351,8 @@ describe("write and read", function()
     local a <close> = tp.zeros("f32", 4)
     local b <close> = tp.zeros("i32", 4)
     local text = message_of(b.write, b, a)
-    assert.matches("float32", text)
-    assert.matches("int32", text)
+    assert.matches("float32", text, 1, true)
+    assert.matches("%f[%a]int32", text)
   end)
 
   it("a failed write changes nothing", function()
@@ -439,6 +458,28 @@ describe("copy_to", function()
     assert.equal(9, p[2])
   end)
 
+  it("goes between devices, in both directions", function()
+    local here, there = pair.devices()
+    local directions = { { here, there }, { there, here } }
+    if tp.is_available() then -- through the host
+      directions[3] = { tp.device "cuda", tp.device "sim" }
+      directions[4] = { tp.device "sim", tp.device "cuda" }
+    end
+    for _, two in ipairs(directions) do
+      local from, to = table.unpack(two)
+      local a <close> = tp.buffer("i32", { 1, 2, 3, 4 }, { device = from })
+      local b <close> = tp.buffer("i32", { 0, 0, 0, 0 }, { device = to })
+      tp.with_device(to, function() tp.current_stream():synchronize() end)
+      tp.with_device(from, function()
+        a:copy_to(b, { first = 2, count = 2, at = 3 })
+        from:synchronize()
+      end)
+      to:synchronize()
+      assert.same({ 0, 0, 2, 3 }, tp.with_device(to, b.read, b))
+      assert.equal(to, b:device())
+    end
+  end)
+
   it("is asynchronous, on the stream given", function()
     local a <close> = tp.buffer("i32", { 1 })
     local b <close> = tp.zeros("i32", 1)
@@ -458,17 +499,22 @@ describe("copy_to", function()
     local a <close> = tp.buffer("i32", { 1, 2, 3 })
     local b <close> = tp.zeros("i32", 2)
     local c <close> = tp.zeros("f32", 3)
-    local text = message_of(a.copy_to, a, b)
-    assert.matches("3", text)
-    assert.matches("2", text)
-    message_of(a.copy_to, a, b, { first = 3, count = 2 })
-    message_of(a.copy_to, a, b, { count = 2, at = 2 })
-    message_of(a.copy_to, a, b, { first = 0 })
-    message_of(a.copy_to, a, b, { count = -1 })
-    assert.matches("float32", message_of(a.copy_to, a, c))
+    for _, case in ipairs {
+      { b, nil, "range 1..3 of a buffer of 2 elements" },
+      { b, { first = 3, count = 2 }, "range 3..4 of a buffer of 3 elements" },
+      { b, { count = 2, at = 2 }, "range 2..3 of a buffer of 2 elements" },
+      { b, { first = 0 }, "range 0..0 of a buffer of 3 elements" },
+      { b, { count = -1 }, "field 'count': must not be negative, got -1" },
+      { c, nil, "copy of int32 elements into a buffer of float32" },
+      { {}, nil, "tpstream.Buffer expected, got table" },
+      { nil, nil, "tpstream.Buffer expected, got nil" },
+      { b, { count = 1, stream = 5 },
+        "field 'stream': tpstream.Stream expected, got number" },
+    } do
+      assert.matches(case[3], message_of(a.copy_to, a, case[1], case[2]), 1,
+        true)
+    end
     assert.matches("'frist'", message_of(a.copy_to, a, b, { frist = 1 }))
-    message_of(a.copy_to, a, {})
-    message_of(a.copy_to, a)
     local d = tp.zeros("i32", 3)
     d:close()
     assert.matches("closed buffer", message_of(a.copy_to, a, d))

@@ -202,8 +202,8 @@ describe("the kind in use", function()
         local tp = require "tpstream"
         print(tp.device "sim:0":index(), pcall(tp.device, "sim:1"))]],
         { env = { TPSTREAM_SIM_DEVICES = false } })
-      assert.matches("^0\tfalse\t[^\n]*no device sim:1: 1 sim device is visible",
-        r.stdout)
+      assert.matches("^0\tfalse\t[^\n]*no device sim:1: 1 sim device is "
+        .. "visible", r.stdout)
     end)
 end)
 

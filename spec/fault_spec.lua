@@ -135,6 +135,55 @@ end]]
     assert.equal(11, lines, r.stdout)
   end)
 
+  it("is quoted by whatever uses the device, the first one always", function()
+    local r = case [[
+local fine, failing = module:kernel "fine", module:kernel "failing"
+local one, d = { grid = 1, block = 1 }, tp.current_device()
+local go = fine:bind(one)
+local c, h = tp.zeros("i32", 4), tp.pinned("i32", 4)
+local s, t = tp.Stream(), tp.Stream()
+local e, f, never = tp.Event(true), tp.Event(true), tp.Event()
+e:record() f:record()
+local timer, image = tp.timer(s), module:ptx()
+d:synchronize()
+k("store", nil, 0)
+pcall(d.synchronize, d)
+for _, row in ipairs {
+  { "zeros", tp.zeros, "i32", 4 }, { "pinned", tp.pinned, "i32", 4 },
+  { "bytes", b.bytes, b }, { "read pinned", h.read, h },
+  { "synchronize", s.synchronize, s, 0 }, { "query", s.query, s },
+  { "record_event", s.record_event, s }, { "record", e.record, e },
+  { "again", s.record_event, s, e }, { "wait_event", s.wait_event, s, e },
+  { "wait", e.wait, e }, { "event query", e.query, e },
+  { "event synchronize", e.synchronize, e },
+  { "elapsed_time", e.elapsed_time, e, f },
+  { "wait_stream", s.wait_stream, s, t }, { "barrier", tp.barrier, s, t },
+  { "on_complete", s.on_complete, s, print }, { "timer", tp.timer, s },
+  { "stop", timer.stop, timer }, { "memory", d.memory, d },
+  { "launch", failing.launch, failing, one, 5 }, { "bound", go, b },
+  { "forall", fine.forall, fine, 1, b }, { "benchmark", tp.benchmark, print },
+  { "copy_to", b.copy_to, b, c, { count = 1 } }, { "load", tp.load, image },
+  { "ExternalStream", tp.ExternalStream, 2 },
+} do
+  local ok, err = pcall(table.unpack(row, 2))
+  if ok or type(err) ~= "table" or err.code ~= "cudaErrorIllegalAddress"
+    or not tostring(err):match "has faulted: .*store" then
+    print(row[1], ok, err)
+  end
+end
+for _, row in ipairs { -- these need no device
+  { s.priority, s }, { s.device, s }, { s.id, s }, { tostring, s },
+  { never.query, never }, { b.slice, b, 1, 1 }, { d.name, d }, { tp.poll },
+  { tp.with_stream, s, type, 1 }, { tp.memory_stats },
+} do
+  print(pcall(table.unpack(row)))
+end]]
+    assert.equal(0, r.status, r.stderr)
+    local _, lines = r.stdout:gsub("true[^\n]*\n", "")
+    assert.equal(10, lines, r.stdout)
+    assert.not_matches("false", r.stdout)
+  end)
+
   it("leaves closing silent", function()
     local r = case [[
 local s, e = tp.Stream(), tp.Event()

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- api.md, the conventions and section Errors: what holds for handles of every type,
--- for every table of options, and for every error.
+-- api.md, the conventions and section Errors: what holds for handles of every
+-- type, for every table of options, and for every error.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"
@@ -166,7 +166,9 @@ describe("an unknown option", function()
 end)
 
 describe("misuse", function()
-  local function text(fn) return (message_of(fn):gsub("^%S+%.lua:%d+: ", "")) end
+  local function text(fn)
+    return (message_of(fn):gsub("^%S+%.lua:%d+: ", ""))
+  end
 
   it("is a string in Lua's own wording, the method's object not counted",
     function()

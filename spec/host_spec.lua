@@ -284,6 +284,15 @@ describe("a script", function()
       print(table.concat(names, " "))]] }
   end)
 
+  it("has the module preloaded, and loads it when asked only", function()
+    local r = tpstream { "-e", [[
+      print(type(package.preload.tpstream), package.loaded.tpstream, tpstream)
+      local tp = require "tpstream"
+      print(tp == package.loaded.tpstream, tpstream)]] }
+    assert.equal("function\tnil\tnil\ntrue\tnil\n", r.stdout)
+    assert.equal("", r.stderr)
+  end)
+
   it("is busted itself", function()
     local r = tpstream({ (os.getenv "TPS_LAUNCHER" or "/usr/bin/busted"), "--version" })
     assert.equal(0, r.status)
@@ -395,6 +404,17 @@ describe("devices", function()
     assert.matches("%* sim:0 [^\n]*capability %d+%.%d+[^\n]*\n", r.stdout)
     assert.matches("\n?  sim:1 ", r.stdout)
     assert.matches("the simulated device is used", r.stdout, 1, true)
+  end)
+
+  it("that are simulated are spoken of where they are used only", function()
+    local chosen = { env = { TPSTREAM_DEVICE = false } }
+    local r = tpstream({ "-e",
+      "io.write(require 'tpstream'.device():kind())" }, chosen)
+    for _, option in ipairs { "--devices", "--info" } do
+      local text = tpstream({ option }, chosen).stdout
+      assert.equal(r.stdout == "sim", text:find("the simulated device is used",
+        1, true) ~= nil, text)
+    end
   end)
 
   it("are chosen by --device", function()

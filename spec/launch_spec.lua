@@ -2,6 +2,7 @@
 -- tells the parameters' types; extern "C" is compile_spec's.
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
+local pair = require "spec.support.pair"
 local program = require "spec.support.program"
 
 local SOURCE = [=[
@@ -238,7 +239,14 @@ describe("a pointer argument", function()
   it("refuses numbers, strings and closed buffers", function()
     local o = tp.zeros("i32", 1)
     for _, bad in ipairs { 0, 1.5, "x", {}, true, print } do
-      message_of(launch, "take_i32", one, bad, 1)
+      assert.matches("kernel 'take_i32': argument #1 (int*): tpstream.Buffer "
+        .. "or nil expected, got " .. type(bad),
+        message_of(launch, "take_i32", one, bad, 1), 1, true)
+    end
+    for _, bad in ipairs { "x", {}, true, print } do
+      assert.matches("kernel 'take_i32': argument #2 (int): number expected, "
+        .. "got " .. type(bad), message_of(launch, "take_i32", one, o, bad), 1,
+        true)
     end
     o:close()
     assert.matches("closed buffer", message_of(launch, "take_i32", one, o, 1))
@@ -261,13 +269,34 @@ describe("a pointer argument", function()
   end)
 end)
 
+describe("a kernel", function()
+  it("works on every device, the launch goes to the stream's", function()
+    local devices = { pair.devices() }
+    devices[#devices + 1] = tp.current_device()
+    local kernel <close> = module:kernel "take_i32"
+    local go = kernel:bind(one)
+    for i, device in ipairs(devices) do
+      local s <close> = tp.Stream(device)
+      local o <close> = tp.buffer("i32", { 0 }, { stream = s })
+      kernel:launch({ grid = 1, block = 1, stream = s }, o, i)
+      assert.same({ i }, tp.with_stream(s, o.read, o))
+      tp.with_stream(s, function()
+        go(o, -i) -- bound without a stream: on the one current at the call
+        assert.same({ -i }, o:read())
+      end)
+    end
+  end)
+end)
+
 describe("the number of arguments", function()
   it("must be the kernel's", function()
     local o <close> = tp.zeros("i32", 1)
-    for _, args in ipairs { {}, { o, 1, 2 }, { o, 1, nil, 3 } } do
+    for _, args in ipairs { { n = 0 }, { o, n = 1 }, { o, 1, 2, n = 3 },
+      { o, 1, nil, n = 3 }, { o, 1, nil, 3, n = 4 } } do
       local text = message_of(launch, "take_i32", one,
-        table.unpack(args, 1, 4))
-      assert.matches("'take_i32'", text)
+        table.unpack(args, 1, args.n))
+      assert.matches(("kernel 'take_i32': 2 arguments expected, got %d "
+        .. "(take_i32(int*, int))"):format(args.n), text, 1, true)
     end
     local kernel <close> = module:kernel "take_i32"
     local text = message_of(kernel.launch, kernel, one, o, 1, 2)
@@ -299,45 +328,83 @@ describe("the shape", function()
     run({ 4 }, { 33 }, 132)
   end)
 
-  for name, shape in pairs {
-    ["a zero in the grid"] = { grid = 0, block = 1 },
-    ["a zero in the block"] = { grid = 1, block = { 1, 0 } },
-    ["a negative grid"] = { grid = -1, block = 1 },
-    ["a fraction"] = { grid = 1.5, block = 1 },
-    ["NaN"] = { grid = 1, block = 0 / 0 },
-    ["a string"] = { grid = "1", block = {} },
-    ["no grid"] = { block = 1 },
-    ["no block"] = { grid = 1 },
-    ["an empty table"] = { grid = {}, block = 1 },
-    ["four dimensions"] = { grid = { 1, 1, 1, 1 }, block = 1 },
-    ["a block of 1025"] = { grid = 1, block = 1025 },
-    ["a block of 64 x 17"] = { grid = 1, block = { 64, 17 } },
-    ["a block with z 65"] = { grid = 1, block = { 1, 1, 65 } },
-    ["a grid with y 65536"] = { grid = { 1, 65536 }, block = 1 },
-    ["a grid with z 65536"] = { grid = { 1, 1, 65536 }, block = 1 },
-    ["a grid of 2^31"] = { grid = 1 << 31, block = 1 },
-    ["a huge block"] = { grid = 1, block = math.maxinteger },
-    ["an overflowing block"] = { grid = 1, block = { 1 << 32, 1 << 32 } },
-    ["negative shared memory"] = { grid = 1, block = 1, shared = -1 },
-    ["shared memory of a fraction"] = { grid = 1, block = 1, shared = 0.5 },
-    ["too much shared memory"] = { grid = 1, block = 1, shared = 1 << 20 },
-    ["an unknown field"] = { grid = 1, block = 1, blocks = 2 },
-    ["what is no stream"] = { grid = 1, block = 1, stream = 5 },
-    ["a cooperative that is no boolean"] = { grid = 1, block = 1,
-      cooperative = 1 },
+  -- Each: the shape, and what the refusal says of it.
+  for name, case in pairs {
+    ["a zero in the grid"] = { { grid = 0, block = 1 },
+      "field 'grid': dimensions are at least 1, got 0" },
+    ["a zero in the block"] = { { grid = 1, block = { 1, 0 } },
+      "field 'block': dimensions are at least 1, got 0" },
+    ["a negative grid"] = { { grid = -1, block = 1 },
+      "field 'grid': dimensions are at least 1, got -1" },
+    ["a fraction"] = { { grid = 1.5, block = 1 },
+      "field 'grid': 1.5 is not a whole number" },
+    ["NaN"] = { { grid = 1, block = 0 / 0 }, "nan is not a whole number" },
+    ["a string"] = { { grid = "1", block = {} },
+      "field 'grid': number or table expected, got string" },
+    ["no grid"] = { { block = 1 }, "field 'grid': must be given" },
+    ["no block"] = { { grid = 1 }, "field 'block': must be given" },
+    ["an empty table"] = { { grid = {}, block = 1 },
+      "field 'grid': 1 to 3 dimensions expected, got 0" },
+    ["four dimensions"] = { { grid = { 1, 1, 1, 1 }, block = 1 },
+      "field 'grid': 1 to 3 dimensions expected, got 4" },
+    ["a block of 1025"] = { { grid = 1, block = 1025 },
+      "kernel 'nothing': block of 1025 threads (this kernel allows 1024)" },
+    ["a block of 64 x 17"] = { { grid = 1, block = { 64, 17 } },
+      "kernel 'nothing': block of 1088 threads (this kernel allows 1024)" },
+    ["a block with z 65"] = { { grid = 1, block = { 1, 1, 65 } },
+      "block of 65 threads in z (this device allows 64)" },
+    ["a grid with y 65536"] = { { grid = { 1, 65536 }, block = 1 },
+      "grid of 65536 blocks in y (this device allows 65535)" },
+    ["a grid with z 65536"] = { { grid = { 1, 1, 65536 }, block = 1 },
+      "grid of 65536 blocks in z (this device allows 65535)" },
+    ["a grid of 2^31"] = { { grid = 1 << 31, block = 1 },
+      "grid of 2147483648 blocks in x (this device allows 2147483647)" },
+    ["a huge block"] = { { grid = 1, block = math.maxinteger },
+      "block of 9223372036854775807 threads in x (this device allows" },
+    ["an overflowing block"] = { { grid = 1, block = { 1 << 32, 1 << 32 } },
+      "block of 4294967296 threads in x (this device allows" },
+    ["negative shared memory"] = { { grid = 1, block = 1, shared = -1 },
+      "field 'shared': must not be negative, got -1" },
+    ["shared memory of a fraction"] = { { grid = 1, block = 1, shared = 0.5 },
+      "field 'shared': 0.5 is not a whole number" },
+    ["too much shared memory"] = { { grid = 1, block = 1, shared = 1 << 20 },
+      "0 bytes of static and 1048576 of dynamic shared memory (this device "
+        .. "allows " },
+    ["an unknown field"] = { { grid = 1, block = 1, blocks = 2 },
+      "unknown option 'blocks' (there are grid, block, " },
+    ["what is no stream"] = { { grid = 1, block = 1, stream = 5 },
+      "field 'stream': tpstream.Stream expected, got number" },
+    ["a cooperative that is no boolean"] = { { grid = 1, block = 1,
+      cooperative = 1 }, "field 'cooperative': boolean expected, got number" },
+    ["a cooperative grid that does not fit"] = { { grid = 1 << 30, block = 1,
+      cooperative = true }, "cooperative grid of 1073741824 blocks (" },
   } do
     it("refuses " .. name, function()
-      message_of(launch, "nothing", shape)
+      local shape, text = table.unpack(case)
       local kernel <close> = module:kernel "nothing"
-      message_of(kernel.bind, kernel, shape)
+      for _, call in ipairs { kernel.launch, kernel.bind } do
+        assert.matches(text, message_of(call, kernel, shape), 1, true)
+      end
     end)
   end
 
+  it("refuses clusters below capability 9.0, saying the device's", function()
+    local kernel <close> = module:kernel "nothing"
+    tp.with_device("sim", function()
+      local major, minor = tp.current_device():capability()
+      if major >= 9 then return end
+      assert.matches(("kernel 'nothing': clusters need compute capability 9.0 "
+        .. "(this device has %d.%d)"):format(major, minor), message_of(
+        kernel.launch, kernel, { grid = 2, block = 1, cluster = 2 }), 1, true)
+    end)
+  end)
+
   it("refuses what is no table", function()
     for _, bad in ipairs { 1, "x", true } do
-      message_of(launch, "nothing", bad)
+      assert.matches("table expected, got " .. type(bad),
+        message_of(launch, "nothing", bad), 1, true)
     end
-    message_of(launch, "nothing")
+    assert.matches("table expected, got n", message_of(launch, "nothing"))
   end)
 
   it("names the bound that broke", function()

@@ -384,7 +384,9 @@ describe("ordering between streams", function()
     local gates = { gate.new(), gate.new(), gate.new() }
     for i, stream in ipairs { s, t, u } do gates[i]:hold(stream) end
     tp.barrier(s, t, u)
-    for _, stream in ipairs { s, t, u } do gate.run(stream, "append", out, 1) end
+    for _, stream in ipairs { s, t, u } do
+      gate.run(stream, "append", out, 1)
+    end
     local open = { s:record_event(), t:record_event(), u:record_event() }
     gates[1]:open()
     gates[3]:open()

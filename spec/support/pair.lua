@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- Two devices of one kind: of the kind in use where there are two, else simulated
--- ones (spec/runner.lua sees to it that there are), so that no spec needs two GPUs.
+-- Two devices of one kind: of the kind in use where there are two, else
+-- simulated ones (spec/runner.lua sees to it that there are), so that no spec
+-- needs two GPUs.
 --
 --   local pair = require "spec.support.pair"
 --   local here, there = pair.devices()
