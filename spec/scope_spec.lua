@@ -532,6 +532,7 @@ describe("scope", function()
   it("never closed in the main chunk ends when it is collected", function()
     local u = tp.Stream()
     local kept = { tp.scope(u) }
+    assert.equal("userdata", type(kept[1]))
     assert.equal(u, current())
     kept[1] = nil
     collectgarbage()
