@@ -1,4 +1,4 @@
--- api.md, section Errors: which launch an asynchronous fault is blamed on. Each
+-- docs/reference.md, section Errors: which launch an asynchronous fault is blamed on. Each
 -- case needs a process of its own.
 local tp = require "tpstream"
 local run = require "spec.support.run"
@@ -9,13 +9,13 @@ local hosted = run.interpreter():match "tpstream"
 local PRELUDE = [===[
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
-local module = tp.compile [=[
+local module = require "spec.support.program"("blame", [=[
 extern "C" {
 __global__ void store(int *p) { *p = 1; }
 __global__ void before(int *p) { *p = 1; }
 __global__ void after(int *p) { *p = 1; }
 }
-]=]
+]=])
 local one = { grid = 1, block = 1 }
 local store, before, after =
   module:kernel "store", module:kernel "before", module:kernel "after"

@@ -1,4 +1,4 @@
--- api.md, section Streams: s:on_complete and tp.poll.
+-- docs/reference.md, section Streams: s:on_complete and tp.poll.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local run = require "spec.support.run"
@@ -419,7 +419,8 @@ os.exit(0)]]
     it("queued, not due: " .. (how == "" and "lua_close" or how), function()
       local r = run.script([[
 local tp = require "tpstream"
-local m = tp.compile('extern "C" __global__ void gate(const volatile int *p)'
+local m = require "spec.support.program"("late_gate",
+  'extern "C" __global__ void gate(const volatile int *p)'
   .. ' { for (int i = 0; i < 100000 && *p == 0; i++) __nanosleep(1000); }')
 flag = tp.pinned("i32", { 0 })
 s = tp.Stream()
@@ -452,7 +453,8 @@ end)
 describe("a fault", function()
   local FAULT = [[
 local tp = require "tpstream"
-local m = tp.compile('extern "C" __global__ void bad(int *p) { *p = 1; }')
+local m = require "spec.support.program"("bad",
+  'extern "C" __global__ void bad(int *p) { *p = 1; }')
 local gate = require "spec.support.gate"
 local k = m:kernel "bad"
 local s, t = tp.Stream(), tp.Stream()
@@ -503,7 +505,8 @@ print(e.code, tostring(e):match "bad", n < 10, tp.poll(), tp.poll())]]
   it("on one simulated device leaves another's alone", function()
     local r = run.script([[
 local tp = require "tpstream"
-local m = tp.compile('extern "C" __global__ void bad(int *p) { *p = 1; }')
+local m = require "spec.support.program"("bad",
+  'extern "C" __global__ void bad(int *p) { *p = 1; }')
 local s = tp.Stream "sim:0"
 local t = tp.Stream "sim:1"
 local k = m:kernel "bad"

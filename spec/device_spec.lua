@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- api.md, section Devices.
+-- docs/reference.md, section Devices.
 local tp = require "tpstream"
 local pair = require "spec.support.pair"
 local run = require "spec.support.run"

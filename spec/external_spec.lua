@@ -1,4 +1,4 @@
--- api.md, section Streams: handles and tp.ExternalStream.
+-- docs/reference.md, section Streams: handles and tp.ExternalStream.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local run = require "spec.support.run"
@@ -209,7 +209,8 @@ describe("at the end", function()
   it("an external stream left open with work queued is waited for", function()
     local r = run.script [[
 local tp = require "tpstream"
-local m = tp.compile('extern "C" __global__ void say() { printf("said\\n"); }')
+local m = require "spec.support.program"("say",
+  'extern "C" __global__ void say() { printf("said\\n"); }')
 local s = tp.ExternalStream(2)
 m:kernel "say":launch({ grid = 1, block = 1, stream = s })
 s:on_complete(print, "called")

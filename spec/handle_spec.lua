@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- api.md, the conventions and section Errors: what holds for handles of every
+-- docs/reference.md, conventions and errors: what holds for handles of every
 -- type, for every table of options, and for every error.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"

@@ -1,5 +1,6 @@
--- api.md, section Streams: priorities, proven by the order in which things ran.
+-- docs/reference.md, section Streams: priorities, proven by the order in which things ran.
 local tp = require "tpstream"
+local program = require "spec.support.program"
 
 local SOURCE = [=[
 // Every block waits at the gate, so the first ones fill the device; each then
@@ -21,7 +22,7 @@ extern "C" __global__ void late(int *numbers, int *mine) {
 
 describe("a kernel of high priority", function()
   local module
-  setup(function() module = tp.compile(SOURCE) end)
+  setup(function() module = program("priority", SOURCE) end)
   teardown(function()
     module:close()
     module = nil
