@@ -1,4 +1,4 @@
--- api.md, section Seeing and checking: tp.benchmark.
+-- docs/reference.md, section Seeing and checking: tp.benchmark.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 

@@ -1,4 +1,4 @@
--- api.md, section Memory.
+-- docs/reference.md, section Memory.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"

@@ -1,4 +1,4 @@
--- api.md, section Run-time compilation: compile, compile_file, load.
+-- docs/reference.md, section Run-time compilation: compile, compile_file, load.
 local tp = require "tpstream"
 
 local function failure(fn, ...)

@@ -1,4 +1,4 @@
--- api.md, section Events.
+-- docs/reference.md, section Events.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"

@@ -274,6 +274,15 @@ report(wait)]]
         assert.matches(r.path .. ":" .. LINES + 1, f.text, 1, true)
       end)
 
+    it("names the source as the script did", function()
+      local _, f = case [[
+local m = tp.compile('\nextern "C" __global__ void there(int *p) { *p = 1; }',
+  { name = "my kernels.cu" })
+m:kernel "there":launch({ grid = 1, block = 1 }, nil)
+report(wait)]]
+      assert.matches("my kernels.cu:2", f.text, 1, true)
+    end)
+
     it("notices what is out of bounds by little", function()
       for _, i in ipairs { 256, -1, 300, 1 << 18 } do
         local _, f = case(('k("store", b, %d)\nreport(wait)'):format(i))

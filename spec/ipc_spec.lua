@@ -1,4 +1,4 @@
--- api.md, section Events: events between processes.
+-- docs/reference.md, section Events: events between processes.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local run = require "spec.support.run"

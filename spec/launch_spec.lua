@@ -1,4 +1,4 @@
--- api.md, section Launch. The kernels' names are mangled, so that their PTX alone
+-- docs/reference.md, section Launch. The kernels' names are mangled, so that their PTX alone
 -- tells the parameters' types; extern "C" is compile_spec's.
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"

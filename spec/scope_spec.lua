@@ -1,4 +1,4 @@
--- api.md: with_stream (its seven points), scope, set_stream, current_stream.
+-- docs/reference.md: with_stream (its seven points), scope, set_stream, current_stream.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"

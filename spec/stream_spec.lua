@@ -1,4 +1,4 @@
--- api.md, section Streams (scopes are in scope_spec.lua).
+-- docs/reference.md, section Streams (scopes are in scope_spec.lua).
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
 

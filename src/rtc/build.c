@@ -148,13 +148,40 @@ static void shorten_paths(char *ptx, size_t *size) {
   *size -= (size_t)(from - to);
 }
 
+/* NVRTC knows every program by one name; faults shall tell the one that the script
+ * gave. False: out of memory. */
+static bool name_program(tps_rtc_build *b, const char *name) {
+  static const char old[] = "\"" TPS_RTC_PROGRAM "\"";
+  char *found = strstr(b->ptx, "\t.file\t");
+  while (found != NULL) {
+    char *quote = strchr(found, '"');
+    if (quote != NULL && strncmp(quote, old, sizeof old - 1) == 0) break;
+    found = strstr(found + 1, "\t.file\t");
+  }
+  if (found == NULL || strpbrk(name, "\"\\") != NULL) return true;
+  char *at = strchr(found, '"') + 1;
+  size_t before = (size_t)(at - b->ptx), length = strlen(name);
+  size_t after = b->ptx_size - before - strlen(TPS_RTC_PROGRAM);
+  char *text = malloc(before + length + after + 1);
+  if (text == NULL) return false;
+  memcpy(text, b->ptx, before);
+  memcpy(text + before, name, length);
+  memcpy(text + before + length, at + strlen(TPS_RTC_PROGRAM), after);
+  text[before + length + after] = '\0';
+  free(b->ptx);
+  b->ptx = text;
+  b->ptx_size = before + length + after;
+  return true;
+}
+
 static bool fetch_code(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
-                       tps_rtc_build *b) {
+                       const char *name, tps_rtc_build *b) {
   b->ptx = fetch(program, nvrtc->GetPTXSize, nvrtc->GetPTX, &b->ptx_size);
   if (b->ptx == NULL) return false;
   if (b->ptx_size > 0 && b->ptx[b->ptx_size - 1] == '\0')
     b->ptx_size--; /* NVRTC counts the text's end */
   shorten_paths(b->ptx, &b->ptx_size);
+  if (name != NULL && !name_program(b, name)) return false;
   b->cubin =
       fetch(program, nvrtc->GetCUBINSize, nvrtc->GetCUBIN, &b->cubin_size);
   if (b->cubin == NULL) b->cubin_size = 0;
@@ -213,7 +240,7 @@ static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   if (b->log == NULL && log_size == 0) b->log = strdup("");
   good = b->log != NULL;
   if (good && b->result == 0)
-    good = fetch_code(nvrtc, program, b) &&
+    good = fetch_code(nvrtc, program, r->name, b) &&
            fetch_names(nvrtc, program, r, names, b);
   nvrtc->DestroyProgram(&program);
   return good;

@@ -242,20 +242,23 @@ static void add_format(text *t, const char *format, ...) {
     add(t, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 }
 
-/* The message, file and function of a lane, as the compiler passed them. */
-static void assert_line(engine *e, unsigned lane, text *t, uint64_t message,
+/* The message, file and function of a lane, as the compiler passed them. Returns
+ * where what follows the place begins. */
+static size_t assert_line(engine *e, unsigned lane, text *t, uint64_t message,
                         uint64_t file, uint32_t line, uint64_t function) {
   reader r = {e, lane, 0, 0};
   const uint32_t *tid = (const uint32_t *)(e->base[IN_WARP] + IN_WARP);
   const uint32_t *block = e->block->ctaid;
   add_string(t, &r, file, -1);
   add_format(t, ":%u: ", line);
+  size_t after_place = t->size;
   add_string(t, &r, function, -1);
   add_format(t, ": block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `", block[0],
              block[1], block[2], tid[lane], tid[LANES + lane],
              tid[2 * LANES + lane]);
   add_string(t, &r, message, -1);
   add(t, "` failed.", 9);
+  return after_place;
 }
 
 _Noreturn void tps_sim_assert_failed(engine *e, const insn *i, uint32_t mask,
@@ -266,10 +269,11 @@ _Noreturn void tps_sim_assert_failed(engine *e, const insn *i, uint32_t mask,
   for (uint32_t m = mask; m; m &= m - 1) {
     unsigned l = (unsigned)__builtin_ctz(m);
     text t = {0};
-    assert_line(e, l, &t, arguments[0][l], arguments[1][l], line[l],
-                arguments[3][l]);
+    size_t start = assert_line(e, l, &t, arguments[0][l], arguments[1][l],
+                               line[l], arguments[3][l]);
     if (l == first_lane)
-      snprintf(first, sizeof first, "%.*s", (int)t.size, t.bytes);
+      snprintf(first, sizeof first, "%.*s", (int)(t.size - start),
+               t.bytes + start);
     add(&t, "\n", 1);
     flush_text(e, &t);
   }
