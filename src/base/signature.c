@@ -6,6 +6,7 @@
  * may use any name) is not believed. */
 #include "base/kernel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,10 +191,7 @@ static char *call_text(tps_mangle *m, const char *name,
   if (list == NULL) return NULL;
   size_t size = strlen(name) + strlen(list) + 3;
   char *text = malloc(size);
-  if (text != NULL) {
-    strcpy(text, name);
-    strcat(strcat(strcat(text, "("), list), ")");
-  }
+  if (text != NULL) snprintf(text, size, "%s(%s)", name, list);
   free(list);
   return text;
 }

@@ -110,7 +110,7 @@ static const char *escape(const char *p, char *out) {
   }
   for (; digits < 3 && *p >= '0' && *p <= '7'; digits++, p++)
     value = value * 8 + (unsigned)(*p - '0');
-  *out = digits > 0 ? (char)value : *p;
+  *out = (char)(digits > 0 ? (int)value : *p);
   return digits > 0 ? p : p + 1;
 }
 
@@ -142,6 +142,7 @@ static void read_braces(reader *r, filling *f, int level, uint64_t first) {
   uint64_t inner = inner_size(f, level), at = first;
   uint64_t limit = f->limit;
   tps_ptx_next(r);
+  /* cppcheck-suppress arrayIndexOutOfBoundsCond ; level is below the count */
   if (level > 0) f->limit = first + f->shape->sizes[level] * inner;
   while (!tps_ptx_is(r, '}')) {
     if (tps_ptx_is(r, '{')) {

@@ -58,12 +58,11 @@ static void skip_blanks(reader *r) {
     if (is(c, BLANK)) {
       if (c == '\n') r->line++;
       r->pos++;
-    } else if (c == '/' && r->text[r->pos + 1] == '/') {
+    } else if ((c == '/' && r->text[r->pos + 1] == '/') ||
+               (c == '#' && is_line_marker(r))) {
       tps_ptx_skip_line(r);
     } else if (c == '/' && r->text[r->pos + 1] == '*') {
       skip_comment(r);
-    } else if (c == '#' && is_line_marker(r)) {
-      tps_ptx_skip_line(r);
     } else {
       return;
     }
@@ -205,7 +204,7 @@ static const char *punctuation(reader *r, const char *p) {
   }
   if (*p <= ' ' || *p > '~')
     tps_ptx_stop(r, r->line, "unexpected byte 0x%02x", (uint8_t)*p);
-  r->tok.kind = *p;
+  r->tok.kind = (unsigned char)*p;
   return p + 1;
 }
 

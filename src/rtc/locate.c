@@ -21,7 +21,7 @@ typedef struct lexer {
 static bool more(const lexer *s) { return s->at < s->end; }
 
 static char peek(const lexer *s, size_t ahead) {
-  return (size_t)(s->end - s->at) > ahead ? s->at[ahead] : '\0';
+  return (char)((size_t)(s->end - s->at) > ahead ? s->at[ahead] : '\0');
 }
 
 static bool at_line_end(const lexer *s) {

@@ -218,7 +218,9 @@ static bool go_round(engine *e, uint64_t *left) {
   return progress;
 }
 
-static tps_sim_outcome run(engine *e, uint64_t left) {
+/* Not inlined: what it changes must not live in the frame that setjmp returns
+ * to. */
+__attribute__((noinline)) static tps_sim_outcome run(engine *e, uint64_t left) {
   struct tps_sim_block *block = e->block;
   for (;;) {
     if (atomic_load_explicit(&block->launch->stop, memory_order_relaxed))

@@ -432,7 +432,7 @@ HANDLER(prmt) {
 
 /* imm: 1 a is signed, 2 b is signed, 4 the upper pair of b (dp2a). */
 static inline int32_t part(uint32_t x, unsigned shift, unsigned bits,
-                           int sign) {
+                           bool sign) {
   uint32_t top = x >> shift << (32 - bits);
   return sign ? (int32_t)top >> (32 - bits) : (int32_t)(top >> (32 - bits));
 }
@@ -440,7 +440,7 @@ HANDLER(dp4a) {
   uint32_t *d = ROW(uint32_t, i->d);
   const uint32_t *a = ROW(uint32_t, i->a), *b = ROW(uint32_t, i->b);
   const uint32_t *c = ROW(uint32_t, i->c);
-  int sa = i->imm & 1, sb = i->imm >> 1 & 1;
+  bool sa = i->imm & 1, sb = i->imm >> 1 & 1;
   EACH_LANE {
     uint32_t r = c[l];
     for (unsigned k = 0; k < 32; k += 8)
@@ -453,7 +453,7 @@ HANDLER(dp2a) {
   uint32_t *d = ROW(uint32_t, i->d);
   const uint32_t *a = ROW(uint32_t, i->a), *b = ROW(uint32_t, i->b);
   const uint32_t *c = ROW(uint32_t, i->c);
-  int sa = i->imm & 1, sb = i->imm >> 1 & 1;
+  bool sa = i->imm & 1, sb = i->imm >> 1 & 1;
   unsigned up = i->imm & 4 ? 16 : 0;
   EACH_LANE {
     uint32_t r = c[l];

@@ -5,7 +5,6 @@
  * the process, not to a device, since there is one set of processors to share;
  * it ends with the last device, or in an orderly way when the process exits.
  */
-#define _GNU_SOURCE /* CPU_COUNT */
 #include "sim/queue.h"
 
 #include <sched.h>
