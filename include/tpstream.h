@@ -105,16 +105,16 @@ typedef struct tpstream_stream {
 
 /* A Buffer of the script's. */
 typedef struct tpstream_buffer {
-  void *data;         /* address of the first element on the device; a
+  void *data;     /* address of the first element on the device; a
                          number on the simulated one, never to be followed
                          on the host. NULL if there are no bytes */
-  void *host;         /* the same bytes for the host where the memory is
+  void *host;     /* the same bytes for the host where the memory is
                          page-locked, else NULL */
-  int64_t count;      /* elements */
-  int32_t dtype;      /* tpstream_dtype */
-  int32_t size;       /* bytes of an element */
-  int32_t kind;       /* tpstream_kind of the device */
-  int32_t device;     /* its ordinal */
+  int64_t count;  /* elements */
+  int32_t dtype;  /* tpstream_dtype */
+  int32_t size;   /* bytes of an element */
+  int32_t kind;   /* tpstream_kind of the device */
+  int32_t device; /* its ordinal */
 } tpstream_buffer;
 
 /* Device memory that the program lends to scripts. */
@@ -168,10 +168,8 @@ static inline void tpstream_setinterrupt(lua_State *L,
   } both;
   both.pointer = NULL;
   both.function = interrupted;
-  if (interrupted != NULL)
-    lua_pushlightuserdata(L, both.pointer);
-  else
-    lua_pushnil(L);
+  if (interrupted != NULL) lua_pushlightuserdata(L, both.pointer);
+  else lua_pushnil(L);
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.interrupt");
 }
 
@@ -199,8 +197,7 @@ static inline const tpstream_interface *tpstream_get(lua_State *L) {
   lua_getfield(L, LUA_REGISTRYINDEX, TPSTREAM_KEY);
   found = (const tpstream_interface *)lua_touserdata(L, -1);
   lua_pop(L, 1);
-  if (found == NULL)
-    luaL_error(L, "tpstream is not open in this Lua state");
+  if (found == NULL) luaL_error(L, "tpstream is not open in this Lua state");
   else if (found->interface_version != TPSTREAM_INTERFACE)
     luaL_error(L,
                "tpstream %s has interface %d, this program was compiled "

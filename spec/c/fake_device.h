@@ -286,10 +286,8 @@ static void push(fake_stream *s, fake_task task, tps_op *op) {
   t->op = tps_op_ref(op);
   if (s->destroyed) crime(s->device, "a destroyed stream is used");
   if (t->mark != NULL) t->mark->refs++;
-  if (s->last != NULL)
-    s->last->next = t;
-  else
-    s->first = t;
+  if (s->last != NULL) s->last->next = t;
+  else s->first = t;
   s->last = t;
   settle();
 }

@@ -148,8 +148,9 @@ static void versions(void **unused) {
   other.interface_version = 77;
   pretend(L, &other);
   assert_null(tpstream_find(L));
-  raises(L, get, "tpstream 9.8.7 has interface 77, this program was compiled "
-                 "for interface 1");
+  raises(L, get,
+         "tpstream 9.8.7 has interface 77, this program was compiled "
+         "for interface 1");
   raises(L, reopen, "interface 77");
   other.interface_version = TPSTREAM_INTERFACE;
   other.size -= sizeof(void *);

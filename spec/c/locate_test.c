@@ -41,11 +41,13 @@ static void short_strings(void **state) {
   assert_int_equal(locate("s = 'a\\nb'", "a\nb", 1), 1);
   assert_int_equal(locate("s = \"a\\\nb\"", "a\nb", 1), 1);
   assert_int_equal(locate("s = \"\\z\n\n  ab\"", "ab", 1), 3);
-  assert_int_equal(locate("s = '\\x41\\066\\u{20AC}\\t\\\\\\''",
-                          "AB\xE2\x82\xAC\t\\'", 1), 1);
+  assert_int_equal(
+      locate("s = '\\x41\\066\\u{20AC}\\t\\\\\\''", "AB\xE2\x82\xAC\t\\'", 1),
+      1);
   assert_int_equal(locate("s = '\\u{7FFFFFFF}\\u{7ff}\\u{10000}'",
                           "\xFD\xBF\xBF\xBF\xBF\xBF\xDF\xBF\xF0\x90\x80\x80",
-                          1), 1);
+                          1),
+                   1);
   assert_int_equal(locate("s = 'open\nt = 'x'", "x", 1), 2);
   assert_int_equal(locate("s = '\\q' t = 'x'", "x", 1), 1);
   assert_int_equal(locate("s = 'x", "x", 1), 0);

@@ -20,8 +20,7 @@
 static void refuse(const char *source, size_t size, const char *message) {
   char *text = NULL;
   tps_error err;
-  assert_int_equal(tps_rtc_check_source(source, size, &text, &err),
-                   TPS_MISUSE);
+  assert_int_equal(tps_rtc_check_source(source, size, &text, &err), TPS_MISUSE);
   assert_string_equal(err.message, message);
   assert_null(text);
 }
@@ -42,17 +41,21 @@ static void sources(void **state) {
   refuse(" \n\t", 3, "the source is empty");
   refuse("\xEF\xBB\xBF", 3, "the source is empty");
   refuse("a\n\0b", 4, "the source has a NUL byte at byte 3, line 2");
-  refuse("ab\rc\n", 5, "the source has a line that ends in CR alone (LF or CRLF "
-                       "is needed) at byte 3, line 1");
-  refuse("\xEF\xBB\xBF" "\n\xFF", 5,
-         "the source has a byte that is not UTF-8: 0xFF at byte 5, line 2");
+  refuse("ab\rc\n", 5,
+         "the source has a line that ends in CR alone (LF or CRLF "
+         "is needed) at byte 3, line 1");
+  refuse("\xEF\xBB\xBF"
+         "\n\xFF",
+         5, "the source has a byte that is not UTF-8: 0xFF at byte 5, line 2");
   refuse("\xC0\x80", 2,
          "the source has a byte that is not UTF-8: 0xC0 at byte 1, line 1");
   refuse("\xED\xA0\x80", 3,
          "the source has a byte that is not UTF-8: 0xED at byte 1, line 1");
   refuse("\xE2\x82", 2,
          "the source has a byte that is not UTF-8: 0xE2 at byte 1, line 1");
-  accept("\xEF\xBB\xBF" "a\r\nb\r\n", "a\r\nb\r\n");
+  accept("\xEF\xBB\xBF"
+         "a\r\nb\r\n",
+         "a\r\nb\r\n");
   accept("// \xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80", "// \xC3\xA4\xE2\x82\xAC"
                                                     "\xF0\x9F\x98\x80");
 }
@@ -74,20 +77,25 @@ static void names(void **state) {
   (void)state;
   scan("", "", false);
   scan("extern \"C\" __global__ void a(int *p) { p[0] = 1; }", "a", false);
-  scan("extern \"C\" { __global__ void __launch_bounds__(64, 2) a(float *p) {}\n"
-       "__global__ void b(); __device__ int f(int x) { return x; } }\n"
-       "__global__ void mangled(int) {}", "a b", false);
+  scan(
+      "extern \"C\" { __global__ void __launch_bounds__(64, 2) a(float *p) {}\n"
+      "__global__ void b(); __device__ int f(int x) { return x; } }\n"
+      "__global__ void mangled(int) {}",
+      "a b", false);
   scan("namespace n { namespace m::o { __constant__ float t[3]; }\n"
        "__device__ int v = {3}, w; } namespace { static __device__ int x; }",
        "n::m::o::t n::v n::w x", false);
   scan("template<class T, int N = (1 > 0)> __global__ void k(T *p) {}\n"
-       "template<class T> __device__ T var;", "", true);
+       "template<class T> __device__ T var;",
+       "", true);
   scan("/* extern \"C\" __global__ void no() {} */ // __device__ int no;\n"
        "#define X __device__ int no; \\\n  __device__ int no2;\n"
        "const char *s = \"__device__ int no;\"; auto r = R\"x(\")\" __device__ "
-       "int no;)x\"; __device__ int yes;", "yes", false);
+       "int no;)x\"; __device__ int yes;",
+       "yes", false);
   scan("struct S { int a; __device__ int f() { return a; } }; \n"
-       "__device__ struct T { int x; } t[2]; __device__ S s;", "t s", false);
+       "__device__ struct T { int x; } t[2]; __device__ S s;",
+       "t s", false);
   scan("__device__ std::pair<int, float> p; __managed__ int m;", "p m", false);
   scan("} } ; extern \"C\" __global__ void a() {", "a", false);
   scan("extern \"C", "", false);
@@ -113,35 +121,38 @@ static void check(const tps_rtc_report *report, size_t i, int severity,
 static void logs(void **state) {
   (void)state;
   tps_rtc_report r = {0};
-  assert_true(tps_rtc_read_log(strdup(
-      "program.cu(6): error: no operator \"+\" matches these operands\n"
-      "            operand types are: S + int\n"
-      "  \tp[0]=\xC3\xA4+1;\n"
-      "  \t       ^\n"
-      "program.cu(2): note #3328-D: built-in\n"
-      "  int a;\n"
-      "  ^\n"
-      "          detected during:\n"
-      "            instantiation of \"T f(T) [with T=S]\" at line 3\n"
-      "            instantiation of \"T g(T)\" at line 7 of \"b (1).h\"\n"
-      "\n"
-      "At end of source: error: expected a \"}\"\n"
-      "a(b).h(12): warning #177-D: variable \"x\" was declared\n"
-      "\n"
-      "Remark: The warnings can be suppressed\n"
-      "\n"
-      "x.cu(1): catastrophic error: cannot open source file \"n.h\"\n"
-      "\n"
-      "__nv_name_map(2): error: identifier \"nix\" is undefined\n"
-      "  #pragma nv_mangled_name k<nix>\n"
-      "                            ^\n"
-      "\n"
-      "__nv_name_map(2): error: Error in parsing name expression for it\n"
-      "\n"
-      "4 errors detected in the compilation of \"program.cu\".\n"), &r));
+  assert_true(tps_rtc_read_log(
+      strdup(
+          "program.cu(6): error: no operator \"+\" matches these operands\n"
+          "            operand types are: S + int\n"
+          "  \tp[0]=\xC3\xA4+1;\n"
+          "  \t       ^\n"
+          "program.cu(2): note #3328-D: built-in\n"
+          "  int a;\n"
+          "  ^\n"
+          "          detected during:\n"
+          "            instantiation of \"T f(T) [with T=S]\" at line 3\n"
+          "            instantiation of \"T g(T)\" at line 7 of \"b (1).h\"\n"
+          "\n"
+          "At end of source: error: expected a \"}\"\n"
+          "a(b).h(12): warning #177-D: variable \"x\" was declared\n"
+          "\n"
+          "Remark: The warnings can be suppressed\n"
+          "\n"
+          "x.cu(1): catastrophic error: cannot open source file \"n.h\"\n"
+          "\n"
+          "__nv_name_map(2): error: identifier \"nix\" is undefined\n"
+          "  #pragma nv_mangled_name k<nix>\n"
+          "                            ^\n"
+          "\n"
+          "__nv_name_map(2): error: Error in parsing name expression for it\n"
+          "\n"
+          "4 errors detected in the compilation of \"program.cu\".\n"),
+      &r));
   check(&r, 0, TPS_RTC_ERROR, "program.cu", 6, 8,
         "no operator \"+\" matches these operands\n"
-        "operand types are: S + int", "\tp[0]=\xC3\xA4+1;");
+        "operand types are: S + int",
+        "\tp[0]=\xC3\xA4+1;");
   check(&r, 1, TPS_RTC_NOTE, "program.cu", 2, 1, "built-in", "int a;");
   check(&r, 2, TPS_RTC_NOTE, "program.cu", 3, 0,
         "instantiation of \"T f(T) [with T=S]\"", NULL);
@@ -150,8 +161,8 @@ static void logs(void **state) {
   check(&r, 4, TPS_RTC_ERROR, "program.cu", 0, 0, "expected a \"}\"", NULL);
   check(&r, 5, TPS_RTC_WARNING, "a(b).h", 12, 0, "variable \"x\" was declared",
         NULL);
-  check(&r, 6, TPS_RTC_ERROR, "x.cu", 1, 0,
-        "cannot open source file \"n.h\"", NULL);
+  check(&r, 6, TPS_RTC_ERROR, "x.cu", 1, 0, "cannot open source file \"n.h\"",
+        NULL);
   check(&r, 7, TPS_RTC_ERROR, "names", 0, 3, "identifier \"nix\" is undefined",
         "k<nix>");
   assert_int_equal(r.diagnostic_count, 8);

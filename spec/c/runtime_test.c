@@ -883,7 +883,8 @@ static void foreign_streams_are_found_and_forgotten(void **state) {
   assert_int_equal(tps_stream_adopt(w.context, w.device, 4711, &t, &w.err),
                    TPS_INVALID_HANDLE);
   tps_stream_close(s);
-  assert_null(tps_stream_find(w.context, w.device, (uint64_t)(uintptr_t)theirs));
+  assert_null(
+      tps_stream_find(w.context, w.device, (uint64_t)(uintptr_t)theirs));
   tps_stream_unref(s);
   assert_int_equal(w.fake->adopted, 0);
   assert_false(((fake_stream *)theirs)->destroyed);

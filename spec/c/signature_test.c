@@ -28,8 +28,8 @@ static tps_kernel_desc make_kernel(const char *name, const uint32_t *sizes,
     k.params[i].dtype = TPS_OPAQUE;
     k.params[i].certainty = TPS_BY_PTX;
     k.params[i].access = TPS_ACCESS_READ;
-    k.params[i].is_struct = sizes[i] != 1 && sizes[i] != 2 && sizes[i] != 4 &&
-                            sizes[i] != 8;
+    k.params[i].is_struct =
+        sizes[i] != 1 && sizes[i] != 2 && sizes[i] != 4 && sizes[i] != 8;
   }
   return k;
 }
@@ -72,12 +72,12 @@ static void names(void **state) {
   check_name("_Z1fILb1ELin3ELm7EEvv", "f", "f<true, -3, 7>()");
   check_name("_Z1fIL4Kind2EEvv", "f", "f<(Kind)2>()");
   check_name("_Z1fPFivEPA4_fM1Ai", "f", "f(int (*)(), float (*)[4], int A::*)");
-  check_name("_Z1fPKPKcPVi", "f",
-             "f(char const* const*, int volatile*)");
+  check_name("_Z1fPKPKcPVi", "f", "f(char const* const*, int volatile*)");
   check_name("_Z1fIfENSt9enable_ifIXsrSt7is_sameIT_fE5valueEvE4typeEPNS0_IXaagt"
              "stS2_Li2EntsrS1_IS2_iE5valueES2_E4typeEPS2_",
-             "f", "f<float>(std::enable_if<((sizeof(float) > 2) && "
-                  "!std::is_same<float, int>::value), float>::type*, float*)");
+             "f",
+             "f<float>(std::enable_if<((sizeof(float) > 2) && "
+             "!std::is_same<float, int>::value), float>::type*, float*)");
   check_name("_Z3runIZ4mainEUliE_EvT_Pi", "run",
              "run<main::{lambda}>(main::{lambda}, int*)");
 }
@@ -148,8 +148,7 @@ static void enums_and_structs(void **state) {
 
 static void from_type(void **state) {
   (void)state;
-  tps_kernel_desc k =
-      make_kernel("saxpy", SIZES(4, 8, 8, 8, 8));
+  tps_kernel_desc k = make_kernel("saxpy", SIZES(4, 8, 8, 8, 8));
   assert_int_equal(tps_signature_from_type(&k, "FvfPKfPfS1_S2_E"), 0);
   assert_string_equal(
       k.signature, "saxpy(float, float const*, float*, float const*, float*)");
@@ -177,7 +176,8 @@ static void plain_names(void **state) {
       {"coef", "coef"},
       {"_ZN2ns3tabE", "ns::tab"},
       {"_ZN38_INTERNAL_00000000_10_program_cu_saxpy40_GLOBAL__N__00000000_10_"
-       "program_cu_saxpy6hiddenE", "hidden"},
+       "program_cu_saxpy6hiddenE",
+       "hidden"},
       {"_Z3tabIfE", "tab<float>"},
       {"_ZL4coef", "coef"},
       {"_Z", "_Z"},
@@ -257,8 +257,9 @@ static void bombs(void **state) {
     const char *digit = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     int n = i * 2;
     if (n < 36) snprintf(part, sizeof part, "PFvS%c_S%c_E", digit[n], digit[n]);
-    else snprintf(part, sizeof part, "PFvS1%c_S1%c_E", digit[n - 36],
-                  digit[n - 36]);
+    else
+      snprintf(part, sizeof part, "PFvS1%c_S1%c_E", digit[n - 36],
+               digit[n - 36]);
     strcat(wide, part);
   }
   k = make_kernel(wide, NULL, 0);
@@ -269,10 +270,10 @@ static void bombs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),          cmocka_unit_test(types),
-      cmocka_unit_test(vectors),        cmocka_unit_test(enums_and_structs),
-      cmocka_unit_test(from_type),      cmocka_unit_test(contradictions),
-      cmocka_unit_test(plain_names),    cmocka_unit_test(finding),
-      cmocka_unit_test(damage),         cmocka_unit_test(bombs)};
+      cmocka_unit_test(names),       cmocka_unit_test(types),
+      cmocka_unit_test(vectors),     cmocka_unit_test(enums_and_structs),
+      cmocka_unit_test(from_type),   cmocka_unit_test(contradictions),
+      cmocka_unit_test(plain_names), cmocka_unit_test(finding),
+      cmocka_unit_test(damage),      cmocka_unit_test(bombs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

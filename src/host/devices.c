@@ -24,15 +24,13 @@ tps_context *host_open_context(const host_options *options) {
   tps_error err;
   tps_context *context;
   bool empty = options->device != NULL && options->device[0] == '\0';
-  if (empty)
-    tps_fail(&err, TPS_MISUSE, "no device is named so");
+  if (empty) tps_fail(&err, TPS_MISUSE, "no device is named so");
   else if (tps_context_new(options->device, &context, &err) == 0)
     return context;
   if (options->device != NULL)
     fprintf(stderr, "%s: --device %s: %s\n", options->program, options->device,
             err.message);
-  else
-    fprintf(stderr, "%s: %s\n", options->program, err.message);
+  else fprintf(stderr, "%s: %s\n", options->program, err.message);
   print_visible();
   return NULL;
 }
@@ -48,10 +46,8 @@ bool host_check_device(const host_options *options) {
 /* Why there is no GPU in use, into `out`. */
 static void explain(char *out, size_t size) {
   tps_error why = {0};
-  if (tps_device_count(TPS_CUDA, &why) > 0)
-    snprintf(out, size, "as asked for");
-  else
-    snprintf(out, size, "%s", why.message);
+  if (tps_device_count(TPS_CUDA, &why) > 0) snprintf(out, size, "as asked for");
+  else snprintf(out, size, "%s", why.message);
 }
 
 void host_describe_device(const host_options *options, char *out, size_t size) {
@@ -99,8 +95,7 @@ void host_list_devices(const host_options *options,
       tps_error err;
       if (tps_device_get((tps_device_kind)kind, i, &device, &err) == 0)
         print_device(device, is_used(context, device));
-      else
-        fprintf(stderr, "%s: %s\n", options->program, err.message);
+      else fprintf(stderr, "%s: %s\n", options->program, err.message);
     }
   }
 }
@@ -193,10 +188,8 @@ static void print_text(const host_options *options,
 bool host_print_devices(const host_options *options) {
   tps_context *context = host_open_context(options);
   if (context == NULL) return false;
-  if (options->json)
-    print_json(context);
-  else
-    print_text(options, context);
+  if (options->json) print_json(context);
+  else print_text(options, context);
   tps_context_close(context);
   return true;
 }

@@ -107,12 +107,10 @@ static void print_parts(const info *i) {
        "." LUA_VERSION_RELEASE ", linked statically");
   if (toolkit_version != NULL)
     printf("CUDA toolkit  %s at build, %s\n", toolkit_version, toolkit_path);
-  else
-    puts("CUDA toolkit  none at build");
+  else puts("CUDA toolkit  none at build");
   if (i->runtime[0] != '\0')
     printf("CUDA runtime  %s, linked statically\n", i->runtime);
-  else
-    puts("CUDA runtime  none");
+  else puts("CUDA runtime  none");
   print_driver(i);
   if (i->nvrtc != NULL)
     printf("NVRTC         %s, %s\n", i->nvrtc, i->nvrtc_path);
@@ -132,16 +130,14 @@ static void print_sim(const info *i) {
   printf("  TPSTREAM_SIM_DEVICES     %" PRIu64 "\n", s->devices);
   if (s->threads > 0)
     printf("  TPSTREAM_SIM_THREADS     %" PRIu64 "\n", s->threads);
-  else
-    puts("  TPSTREAM_SIM_THREADS     one a processor");
+  else puts("  TPSTREAM_SIM_THREADS     one a processor");
   printf("  TPSTREAM_SIM_MEMORY      %" PRIu64 " bytes a device\n", s->memory);
   printf("  TPSTREAM_SIM_CAPABILITY  %d.%d\n", s->capability / 10,
          s->capability % 10);
   if (s->timeout_ns > 0)
     printf("  TPSTREAM_SIM_TIMEOUT     %" PRIu64 " ms\n",
            s->timeout_ns / 1000000);
-  else
-    puts("  TPSTREAM_SIM_TIMEOUT     no limit");
+  else puts("  TPSTREAM_SIM_TIMEOUT     no limit");
   printf("  TPSTREAM_SIM_SEED        %" PRIu64 "\n", s->seed);
 }
 
@@ -227,10 +223,8 @@ bool host_print_info(const host_options *options) {
   static info all; /* too large for the stack to be sure of */
   find_all(&all);
   tps_context *context = host_open_context(options);
-  if (options->json)
-    print_json(&all, context);
-  else
-    print_text(options, &all, context);
+  if (options->json) print_json(&all, context);
+  else print_text(options, &all, context);
   if (context == NULL) return false;
   tps_context_close(context);
   return true;

@@ -32,14 +32,10 @@ static void write_string(const char *text) {
   putchar('"');
   while (*p != '\0') {
     size_t size = character_size(p);
-    if (size == 0)
-      fputs("\\ufffd", stdout);
-    else if (*p < 0x20 || *p == 0x7F)
-      printf("\\u%04x", *p);
-    else if (*p == '"' || *p == '\\')
-      printf("\\%c", *p);
-    else
-      fwrite(p, 1, size, stdout);
+    if (size == 0) fputs("\\ufffd", stdout);
+    else if (*p < 0x20 || *p == 0x7F) printf("\\u%04x", *p);
+    else if (*p == '"' || *p == '\\') printf("\\%c", *p);
+    else fwrite(p, 1, size, stdout);
     p += size > 0 ? size : 1;
   }
   putchar('"');
@@ -72,10 +68,8 @@ void host_json_close(host_json *json, char bracket) {
 
 void host_json_string(host_json *json, const char *key, const char *text) {
   begin(json, key);
-  if (text != NULL)
-    write_string(text);
-  else
-    fputs("null", stdout);
+  if (text != NULL) write_string(text);
+  else fputs("null", stdout);
 }
 
 void host_json_integer(host_json *json, const char *key, int64_t value) {

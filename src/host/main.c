@@ -65,10 +65,8 @@ static int protected_main(lua_State *L) {
   const host_options *options = lua_touserdata(L, 1);
   int status = STATUS_ERROR;
   luaL_checkversion(L);
-  if (options->interactive)
-    host_show_banner(options);
-  else if (options->version)
-    print_lua_version();
+  if (options->interactive) host_show_banner(options);
+  else if (options->version) print_lua_version();
   set_registry(L, options);
   open_libraries(L);
   host_set_arg(L, options);

@@ -111,22 +111,12 @@ static bool read_short(host_options *options, int *index) {
   if (letter == 'e' || letter == 'l') return skip_value(options, index);
   if (argument[2] != '\0') return unrecognized(options, argument);
   switch (letter) {
-  case 'h':
-    options->help = true;
-    break;
-  case 'E':
-    options->no_environment = true;
-    break;
-  case 'W':
-    break; /* when its turn comes */
-  case 'i':
-    options->interactive = true;
-    break;
-  case 'v':
-    options->version = true;
-    break;
-  default:
-    return unrecognized(options, argument);
+  case 'h': options->help = true; break;
+  case 'E': options->no_environment = true; break;
+  case 'W': break; /* when its turn comes */
+  case 'i': options->interactive = true; break;
+  case 'v': options->version = true; break;
+  default: return unrecognized(options, argument);
   }
   return true;
 }
@@ -167,10 +157,8 @@ static int run_require(lua_State *L, const char *name) {
   lua_pushstring(L, equals != NULL ? equals + 1 : name);
   int status = host_call(L, 1, 1);
   if (status == LUA_OK) {
-    if (equals != NULL)
-      lua_pushlstring(L, name, (size_t)(equals - name));
-    else
-      lua_pushlstring(L, name, global_size(name));
+    if (equals != NULL) lua_pushlstring(L, name, (size_t)(equals - name));
+    else lua_pushlstring(L, name, global_size(name));
     lua_insert(L, -2);      /* name, module */
     lua_pushglobaltable(L); /* name, module, _G */
     lua_insert(L, -3);      /* _G, name, module */

@@ -121,10 +121,8 @@ void host_repl(lua_State *L) {
   const char *name = host_name_messages(NULL);
   while ((status = load_line(L)) != -1) {
     if (status == LUA_OK) status = host_call(L, 0, LUA_MULTRET);
-    if (status == LUA_OK)
-      print_results(L);
-    else
-      host_report(L, status);
+    if (status == LUA_OK) print_results(L);
+    else host_report(L, status);
   }
   lua_settop(L, 0);
   putchar('\n');

@@ -51,8 +51,7 @@ static int add_traceback(lua_State *L) {
     bool ours = is_our_error(L);
     if (!luaL_callmeta(L, 1, "__tostring") || lua_type(L, -1) != LUA_TSTRING)
       lua_pushfstring(L, "(error object is a %s value)", luaL_typename(L, 1));
-    else if (!ours)
-      return 1;
+    else if (!ours) return 1;
     text = lua_tostring(L, -1);
   }
   luaL_traceback(L, L, text, 1);
@@ -190,8 +189,7 @@ static int host_exit(lua_State *L) {
   int status;
   if (lua_isboolean(L, 1))
     status = lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE;
-  else
-    status = (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
+  else status = (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
   if (host_finish(L) != LUA_OK && status == EXIT_SUCCESS) status = STATUS_ERROR;
   if (lua_toboolean(L, 2)) lua_close(L);
   exit(status);

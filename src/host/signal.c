@@ -148,10 +148,8 @@ static void on_interrupt(int number) {
   } else {
     signal(number, SIG_DFL);
     pending = 1;
-    if (set.busy)
-      set.missed = 1;
-    else
-      hook_all(stop);
+    if (set.busy) set.missed = 1;
+    else hook_all(stop);
   }
   errno = saved;
 }

@@ -127,8 +127,8 @@ lua_Integer tps_option_integer(lua_State *L, int index, const char *name,
   int type = tps_option(L, index, name);
   lua_Integer value = otherwise;
   if (type != LUA_TNIL) {
-    tps_fit fit = tps_integer_from(L, -1, LUA_MININTEGER, LUA_MAXINTEGER,
-                                   &value);
+    tps_fit fit =
+        tps_integer_from(L, -1, LUA_MININTEGER, LUA_MAXINTEGER, &value);
     if (fit != TPS_FITS)
       tps_option_error(L, index, name, "%s",
                        tps_push_misfit(L, -1, TPS_INT64, fit));

@@ -10,8 +10,8 @@
 /* ---- boxes --------------------------------------------------------------- */
 
 tps_lua_buffer *tps_push_buffer(lua_State *L, int dtype, int64_t count) {
-  tps_lua_buffer *box = (tps_lua_buffer *)tps_new(
-      L, TPS_TYPE_BUFFER, sizeof(tps_lua_buffer), 0);
+  tps_lua_buffer *box =
+      (tps_lua_buffer *)tps_new(L, TPS_TYPE_BUFFER, sizeof(tps_lua_buffer), 0);
   box->dtype = (uint8_t)dtype;
   box->size = tps_dtype_sizes[dtype];
   box->count = count;
@@ -78,9 +78,10 @@ static int64_t string_count(lua_State *L, int index, int dtype) {
   size_t bytes = lua_rawlen(L, index);
   unsigned size = tps_dtype_sizes[dtype];
   if (bytes % size != 0) {
-    lua_pushfstring(L, "%I bytes are no whole number of %s elements (%d bytes "
-                       "each)", (LUAI_UACINT)bytes, tps_dtype_names[dtype],
-                    (int)size);
+    lua_pushfstring(L,
+                    "%I bytes are no whole number of %s elements (%d bytes "
+                    "each)",
+                    (LUAI_UACINT)bytes, tps_dtype_names[dtype], (int)size);
     tps_argument_error(L, index, lua_tostring(L, -1));
   }
   return (int64_t)(bytes / size);
@@ -105,12 +106,10 @@ static const void *source_bytes(lua_State *L, int index, int dtype,
 static const void *initial_bytes(lua_State *L, int index, int dtype,
                                  int64_t *count) {
   switch (lua_type(L, index)) {
-    case LUA_TNUMBER:
-      *count = check_count(L, index, dtype);
-      return NULL;
-    case LUA_TTABLE:
-    case LUA_TSTRING: return source_bytes(L, index, dtype, count);
-    default: tps_type_error(L, index, "number, table or string"); return NULL;
+  case LUA_TNUMBER: *count = check_count(L, index, dtype); return NULL;
+  case LUA_TTABLE:
+  case LUA_TSTRING: return source_bytes(L, index, dtype, count);
+  default: tps_type_error(L, index, "number, table or string"); return NULL;
   }
 }
 
@@ -343,8 +342,8 @@ static int buffer_copy_to(lua_State *L) {
   lua_Integer first = tps_option_integer(L, 3, "first", 1);
   lua_Integer at = tps_option_integer(L, 3, "at", 1);
   bool beyond = first < 1 || first - 1 > from->count;
-  lua_Integer count = tps_option_integer(
-      L, 3, "count", beyond ? 1 : from->count - (first - 1));
+  lua_Integer count =
+      tps_option_integer(L, 3, "count", beyond ? 1 : from->count - (first - 1));
   if (count < 0)
     tps_option_error(L, 3, "count", "must not be negative, got %lld",
                      (long long)count);
@@ -393,8 +392,8 @@ static unsigned char *element(lua_State *L, const tps_lua_buffer *b) {
   if (b->memory->host == NULL)
     tps_misuse(L, "elements of device memory can't be had by index: use read "
                   "and write, or pinned memory");
-  if (!whole) tps_misuse(L, "index %s is not a whole number",
-                         luaL_tolstring(L, 2, NULL));
+  if (!whole)
+    tps_misuse(L, "index %s is not a whole number", luaL_tolstring(L, 2, NULL));
   if (i < 1 || i > b->count)
     tps_misuse(L, "index %lld of a buffer of %lld elements", (long long)i,
                (long long)b->count);
@@ -408,10 +407,10 @@ static void load_element(void *to, const void *from, unsigned size) {
 #define LOAD(type)                                                             \
   __atomic_load((const type *)from, (type *)to, __ATOMIC_ACQUIRE)
   switch (size) {
-    case 1: LOAD(uint8_t); break;
-    case 2: LOAD(uint16_t); break;
-    case 4: LOAD(uint32_t); break;
-    default: LOAD(uint64_t);
+  case 1: LOAD(uint8_t); break;
+  case 2: LOAD(uint16_t); break;
+  case 4: LOAD(uint32_t); break;
+  default: LOAD(uint64_t);
   }
 #undef LOAD
 }
@@ -419,10 +418,10 @@ static void load_element(void *to, const void *from, unsigned size) {
 static void store_element(void *to, void *from, unsigned size) {
 #define STORE(type) __atomic_store((type *)to, (type *)from, __ATOMIC_RELEASE)
   switch (size) {
-    case 1: STORE(uint8_t); break;
-    case 2: STORE(uint16_t); break;
-    case 4: STORE(uint32_t); break;
-    default: STORE(uint64_t);
+  case 1: STORE(uint8_t); break;
+  case 2: STORE(uint16_t); break;
+  case 4: STORE(uint32_t); break;
+  default: STORE(uint64_t);
   }
 #undef STORE
 }
@@ -491,8 +490,7 @@ static int buffer_tostring(lua_State *L) {
     return 1;
   }
   tps_device_label(b->memory->device, label, sizeof label);
-  const char *pinned =
-      b->memory->kind == TPS_MEMORY_PINNED ? ", pinned" : "";
+  const char *pinned = b->memory->kind == TPS_MEMORY_PINNED ? ", pinned" : "";
   lua_pushfstring(L, "tpstream.Buffer (%s, %s[%I]%s)", label,
                   tps_dtype_names[b->dtype], (LUAI_UACINT)b->count, pinned);
   return 1;
@@ -505,20 +503,19 @@ static const luaL_Reg buffer_meta[] = {{"__tostring", buffer_tostring},
                                        {"__index", buffer_index},
                                        {"__newindex", buffer_newindex},
                                        {NULL, NULL}};
-static const luaL_Reg buffer_methods[] = {
-    {"close", buffer_close},
-    {"write", buffer_write},
-    {"read", buffer_read},
-    {"bytes", buffer_bytes},
-    {"copy_to", buffer_copy_to},
-    {"fill", buffer_fill},
-    {"slice", buffer_slice},
-    {"count", buffer_count},
-    {"dtype", buffer_dtype},
-    {"nbytes", buffer_nbytes},
-    {"ptr", buffer_ptr},
-    {"device", buffer_device},
-    {NULL, NULL}};
+static const luaL_Reg buffer_methods[] = {{"close", buffer_close},
+                                          {"write", buffer_write},
+                                          {"read", buffer_read},
+                                          {"bytes", buffer_bytes},
+                                          {"copy_to", buffer_copy_to},
+                                          {"fill", buffer_fill},
+                                          {"slice", buffer_slice},
+                                          {"count", buffer_count},
+                                          {"dtype", buffer_dtype},
+                                          {"nbytes", buffer_nbytes},
+                                          {"ptr", buffer_ptr},
+                                          {"device", buffer_device},
+                                          {NULL, NULL}};
 static const luaL_Reg buffer_functions[] = {{"buffer", buffer_new},
                                             {"zeros", buffer_zeros},
                                             {"pinned", buffer_pinned},

@@ -110,10 +110,8 @@ static void run_rest(lua_State *L, int index) {
     lua_pushvalue(L, index);
     bool failed = lua_pcall(L, 0, 1, 0) != LUA_OK;
     more = failed || lua_toboolean(L, -1);
-    if (failed)
-      warn_of(L);
-    else
-      lua_pop(L, 1);
+    if (failed) warn_of(L);
+    else lua_pop(L, 1);
   }
 }
 
@@ -242,9 +240,8 @@ static int callback_poll(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg runner_meta[] = {{"__close", runner_close},
-                                       {"__gc", runner_gc},
-                                       {NULL, NULL}};
+static const luaL_Reg runner_meta[] = {
+    {"__close", runner_close}, {"__gc", runner_gc}, {NULL, NULL}};
 static const luaL_Reg runner_methods[] = {{NULL, NULL}};
 static const luaL_Reg callback_functions[] = {{"poll", callback_poll},
                                               {NULL, NULL}};

@@ -68,9 +68,8 @@ static const char *arch_option(lua_State *L, int index, int anchors) {
 }
 
 /* An array of strings, or one string where `single` allows it. */
-static const char *const *list_option(lua_State *L, int index,
-                                      const char *name, bool single,
-                                      int anchors, size_t *count) {
+static const char *const *list_option(lua_State *L, int index, const char *name,
+                                      bool single, int anchors, size_t *count) {
   int type = tps_option(L, index, name);
   *count = 0;
   if (type == LUA_TNIL || (type == LUA_TSTRING && single)) {
@@ -130,23 +129,21 @@ static void push_float(lua_State *L, lua_Number x) {
 static const char *define_value(lua_State *L, int index, const char *name,
                                 int anchors) {
   switch (lua_type(L, -1)) {
-    case LUA_TBOOLEAN:
-      if (lua_toboolean(L, -1)) return NULL;
-      lua_pushliteral(L, "0");
-      break;
-    case LUA_TSTRING: lua_pushvalue(L, -1); break;
-    case LUA_TNUMBER:
-      if (lua_isinteger(L, -1))
-        lua_pushfstring(L, "%I", (LUAI_UACINT)lua_tointeger(L, -1));
-      else if (isfinite(lua_tonumber(L, -1)))
-        push_float(L, lua_tonumber(L, -1));
-      else
-        tps_option_error(L, index, "defines", "'%s' is not finite", name);
-      break;
-    default:
-      tps_option_error(L, index, "defines",
-                       "'%s': string, number or boolean expected, got %s",
-                       name, tps_type_name(L, -1));
+  case LUA_TBOOLEAN:
+    if (lua_toboolean(L, -1)) return NULL;
+    lua_pushliteral(L, "0");
+    break;
+  case LUA_TSTRING: lua_pushvalue(L, -1); break;
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, -1))
+      lua_pushfstring(L, "%I", (LUAI_UACINT)lua_tointeger(L, -1));
+    else if (isfinite(lua_tonumber(L, -1))) push_float(L, lua_tonumber(L, -1));
+    else tps_option_error(L, index, "defines", "'%s' is not finite", name);
+    break;
+  default:
+    tps_option_error(L, index, "defines",
+                     "'%s': string, number or boolean expected, got %s", name,
+                     tps_type_name(L, -1));
   }
   return keep_text(L, index, "defines", "a value ", anchors);
 }
@@ -162,8 +159,8 @@ static void defines_option(lua_State *L, int index, int anchors,
   int top = lua_gettop(L);
   if (tps_option(L, index, "defines") != LUA_TNIL) {
     size_t count = count_entries(L, index, "defines");
-    tps_rtc_define *list = (tps_rtc_define *)keep_array(L, anchors, count,
-                                                        sizeof *list);
+    tps_rtc_define *list =
+        (tps_rtc_define *)keep_array(L, anchors, count, sizeof *list);
     size_t n = 0;
     lua_pushnil(L);
     while (n < count && lua_next(L, -2)) { /* defines name value */
@@ -185,8 +182,8 @@ static void headers_option(lua_State *L, int index, int anchors,
   int top = lua_gettop(L);
   if (tps_option(L, index, "headers") != LUA_TNIL) {
     size_t count = count_entries(L, index, "headers");
-    tps_rtc_header *list = (tps_rtc_header *)keep_array(L, anchors, count,
-                                                        sizeof *list);
+    tps_rtc_header *list =
+        (tps_rtc_header *)keep_array(L, anchors, count, sizeof *list);
     size_t n = 0;
     lua_pushnil(L);
     while (n < count && lua_next(L, -2)) { /* headers name text */
@@ -216,10 +213,10 @@ static void fill_request(lua_State *L, int source, int index, int anchors,
   r->debug = tps_option_boolean(L, index, "debug", false);
   defines_option(L, index, anchors, r);
   headers_option(L, index, anchors, r);
-  r->includes = list_option(L, index, "include", true, anchors,
-                            &r->include_count);
-  r->options = list_option(L, index, "options", false, anchors,
-                           &r->option_count);
+  r->includes =
+      list_option(L, index, "include", true, anchors, &r->include_count);
+  r->options =
+      list_option(L, index, "options", false, anchors, &r->option_count);
   size_t count;
   const char *const *names =
       list_option(L, index, "names", false, anchors, &count);
@@ -239,8 +236,7 @@ static bool push_script(lua_State *L, const lua_Debug *ar) {
     lua_pushstring(L, ar->source);
     return true;
   }
-  return lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.sources") ==
-             LUA_TTABLE &&
+  return lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.sources") == LUA_TTABLE &&
          lua_getfield(L, -1, ar->source) == LUA_TSTRING;
 }
 
@@ -258,8 +254,8 @@ static int find_literal(lua_State *L, const tps_rtc_request *r) {
   if (push_script(L, &ar)) {
     size_t size;
     const char *script = lua_tolstring(L, -1, &size);
-    line = tps_rtc_locate(script, size, r->source, r->source_size,
-                          ar.currentline);
+    line =
+        tps_rtc_locate(script, size, r->source, r->source_size, ar.currentline);
   }
   lua_settop(L, top);
   return line;
@@ -366,8 +362,8 @@ int tps_compile(lua_State *L, int source, int options, const char *name,
   tps_device *device = tps_current_device(L);
   tps_site_set(L, lua);
   tps_module *module;
-  int code = tps_rtc_compile(lua->context, device, &request, &module,
-                             &g->report, err);
+  int code =
+      tps_rtc_compile(lua->context, device, &request, &module, &g->report, err);
   if (code == 0) {
     box->module = module;
     keep_context(L, index, source, options, &g->report);

@@ -44,12 +44,12 @@ static tps_device *by_name(lua_State *L, const char *name) {
 tps_device *tps_check_device(lua_State *L, int index) {
   tps_open(L);
   switch (lua_type(L, index)) {
-    case LUA_TNONE:
-    case LUA_TNIL: return tps_current_device(L);
-    case LUA_TNUMBER: return by_ordinal(L, tps_check_integer(L, index));
-    case LUA_TSTRING: return by_name(L, tps_check_string(L, index));
-    default:
-      return ((tps_lua_device *)tps_check(L, index, TPS_TYPE_DEVICE))->device;
+  case LUA_TNONE:
+  case LUA_TNIL: return tps_current_device(L);
+  case LUA_TNUMBER: return by_ordinal(L, tps_check_integer(L, index));
+  case LUA_TSTRING: return by_name(L, tps_check_string(L, index));
+  default:
+    return ((tps_lua_device *)tps_check(L, index, TPS_TYPE_DEVICE))->device;
   }
 }
 
@@ -57,23 +57,23 @@ tps_device *tps_option_device(lua_State *L, int index, const char *name) {
   tps_device *device = NULL;
   lua_Integer ordinal;
   switch (tps_option(L, index, name)) {
-    case LUA_TNIL: break;
-    case LUA_TSTRING:
-      if (strlen(lua_tostring(L, -1)) != lua_rawlen(L, -1))
-        tps_option_error(L, index, name, "must not contain NUL");
-      device = by_name(L, lua_tostring(L, -1));
-      break;
-    case LUA_TNUMBER:
-      ordinal = tps_option_integer(L, index, name, 0);
-      device = by_ordinal(L, ordinal);
-      break;
-    default: {
-      tps_lua_device *box = (tps_lua_device *)tps_to(L, -1, TPS_TYPE_DEVICE);
-      if (box == NULL)
-        tps_option_error(L, index, name, "tpstream.Device expected, got %s",
-                         tps_type_name(L, -1));
-      device = box->device;
-    }
+  case LUA_TNIL: break;
+  case LUA_TSTRING:
+    if (strlen(lua_tostring(L, -1)) != lua_rawlen(L, -1))
+      tps_option_error(L, index, name, "must not contain NUL");
+    device = by_name(L, lua_tostring(L, -1));
+    break;
+  case LUA_TNUMBER:
+    ordinal = tps_option_integer(L, index, name, 0);
+    device = by_ordinal(L, ordinal);
+    break;
+  default: {
+    tps_lua_device *box = (tps_lua_device *)tps_to(L, -1, TPS_TYPE_DEVICE);
+    if (box == NULL)
+      tps_option_error(L, index, name, "tpstream.Device expected, got %s",
+                       tps_type_name(L, -1));
+    device = box->device;
+  }
   }
   lua_pop(L, 1);
   return device;
@@ -168,23 +168,25 @@ static int device_properties(lua_State *L) {
   lua_setfield(L, -2, "kind");
   set_integer(L, "index", device->ordinal);
 #define INTEGER(field) set_integer(L, #field, p->field);
-  INTEGER(capability_major) INTEGER(capability_minor)
-  INTEGER(multiprocessors) INTEGER(warp_size)
-  INTEGER(max_threads_per_block) INTEGER(max_threads_per_multiprocessor)
-  INTEGER(max_blocks_per_multiprocessor)
-  INTEGER(shared_per_block) INTEGER(shared_per_block_optin)
-  INTEGER(shared_per_multiprocessor)
-  INTEGER(registers_per_block) INTEGER(registers_per_multiprocessor)
-  INTEGER(constant_memory) INTEGER(total_memory) INTEGER(l2_cache)
-  INTEGER(clock_khz) INTEGER(memory_clock_khz) INTEGER(memory_bus_bits)
-  INTEGER(async_engines) INTEGER(priority_least) INTEGER(priority_greatest)
-  INTEGER(driver_version) INTEGER(runtime_version)
+  INTEGER(capability_major)
+  INTEGER(capability_minor) INTEGER(multiprocessors) INTEGER(warp_size) INTEGER(
+      max_threads_per_block) INTEGER(max_threads_per_multiprocessor)
+      INTEGER(max_blocks_per_multiprocessor) INTEGER(shared_per_block) INTEGER(
+          shared_per_block_optin) INTEGER(shared_per_multiprocessor)
+          INTEGER(registers_per_block) INTEGER(registers_per_multiprocessor)
+              INTEGER(constant_memory) INTEGER(total_memory) INTEGER(l2_cache)
+                  INTEGER(clock_khz) INTEGER(memory_clock_khz)
+                      INTEGER(memory_bus_bits) INTEGER(async_engines)
+                          INTEGER(priority_least) INTEGER(priority_greatest)
+                              INTEGER(driver_version) INTEGER(runtime_version)
 #undef INTEGER
 #define BOOLEAN(field) set_boolean(L, #field, p->field);
-  BOOLEAN(cooperative_launch) BOOLEAN(clusters) BOOLEAN(managed_memory)
-  BOOLEAN(concurrent_kernels)
+                                  BOOLEAN(cooperative_launch) BOOLEAN(clusters)
+                                      BOOLEAN(managed_memory)
+                                          BOOLEAN(concurrent_kernels)
 #undef BOOLEAN
-  set_triple(L, "max_block", p->max_block);
+                                              set_triple(L, "max_block",
+                                                         p->max_block);
   set_triple(L, "max_grid", p->max_grid);
   if (p->pci_bus_id[0]) {
     lua_pushstring(L, p->pci_bus_id);
@@ -246,11 +248,12 @@ static int device_memory_stats(lua_State *L) {
   tps_memory_get_stats(tps_open(L)->context, device, &stats);
   lua_createtable(L, 0, 10);
 #define INTEGER(field) set_integer(L, #field, (int64_t)stats.field);
-  INTEGER(live_bytes) INTEGER(live_count) INTEGER(peak_bytes)
-  INTEGER(pending_bytes) INTEGER(pending_count) INTEGER(pinned_bytes)
-  INTEGER(pool_bytes) INTEGER(allocations) INTEGER(frees)
+  INTEGER(live_bytes)
+  INTEGER(live_count) INTEGER(peak_bytes) INTEGER(pending_bytes)
+      INTEGER(pending_count) INTEGER(pinned_bytes) INTEGER(pool_bytes)
+          INTEGER(allocations) INTEGER(frees)
 #undef INTEGER
-  return 1;
+              return 1;
 }
 
 static const luaL_Reg device_meta[] = {{"__tostring", device_tostring},

@@ -14,12 +14,9 @@
 static const struct {
   lua_Integer least, greatest;
 } limits[] = {
-    [TPS_INT8] = {INT8_MIN, INT8_MAX},
-    [TPS_UINT8] = {0, UINT8_MAX},
-    [TPS_INT16] = {INT16_MIN, INT16_MAX},
-    [TPS_UINT16] = {0, UINT16_MAX},
-    [TPS_INT32] = {INT32_MIN, INT32_MAX},
-    [TPS_UINT32] = {0, UINT32_MAX},
+    [TPS_INT8] = {INT8_MIN, INT8_MAX},    [TPS_UINT8] = {0, UINT8_MAX},
+    [TPS_INT16] = {INT16_MIN, INT16_MAX}, [TPS_UINT16] = {0, UINT16_MAX},
+    [TPS_INT32] = {INT32_MIN, INT32_MAX}, [TPS_UINT32] = {0, UINT32_MAX},
     [TPS_INT64] = {INT64_MIN, INT64_MAX},
 };
 
@@ -95,16 +92,15 @@ tps_fit tps_element_from(lua_State *L, int index, int dtype, void *to) {
 
 static const char *push_range(lua_State *L, int dtype) {
   switch (dtype) {
-    case TPS_FLOAT16: return lua_pushliteral(L, "-65504 to 65504");
-    case TPS_BFLOAT16:
-      return lua_pushliteral(L, "-3.3895313892515e+38 to 3.3895313892515e+38");
-    case TPS_FLOAT32:
-      return lua_pushliteral(L, "-3.4028234663853e+38 to 3.4028234663853e+38");
-    case TPS_UINT64: return lua_pushliteral(L, "0 to 18446744073709551615");
-    default:
-      return lua_pushfstring(L, "%I to %I",
-                             (LUAI_UACINT)limits[dtype].least,
-                             (LUAI_UACINT)limits[dtype].greatest);
+  case TPS_FLOAT16: return lua_pushliteral(L, "-65504 to 65504");
+  case TPS_BFLOAT16:
+    return lua_pushliteral(L, "-3.3895313892515e+38 to 3.3895313892515e+38");
+  case TPS_FLOAT32:
+    return lua_pushliteral(L, "-3.4028234663853e+38 to 3.4028234663853e+38");
+  case TPS_UINT64: return lua_pushliteral(L, "0 to 18446744073709551615");
+  default:
+    return lua_pushfstring(L, "%I to %I", (LUAI_UACINT)limits[dtype].least,
+                           (LUAI_UACINT)limits[dtype].greatest);
   }
 }
 
@@ -158,29 +154,27 @@ void tps_push_element(lua_State *L, int dtype, const void *from) {
   float single;
   double full;
   switch (dtype) {
-    case TPS_INT8: PUSH_INTEGER(int8_t)
-    case TPS_UINT8: PUSH_INTEGER(uint8_t)
-    case TPS_INT16: PUSH_INTEGER(int16_t)
-    case TPS_UINT16: PUSH_INTEGER(uint16_t)
-    case TPS_INT32: PUSH_INTEGER(int32_t)
-    case TPS_UINT32: PUSH_INTEGER(uint32_t)
-    case TPS_INT64: PUSH_INTEGER(int64_t)
-    case TPS_UINT64: PUSH_INTEGER(uint64_t)
-    case TPS_FLOAT16:
-      memcpy(&half, from, 2);
-      lua_pushnumber(L, tps_f16_to_double(half));
-      return;
-    case TPS_BFLOAT16:
-      memcpy(&half, from, 2);
-      lua_pushnumber(L, tps_bf16_to_double(half));
-      return;
-    case TPS_FLOAT32:
-      memcpy(&single, from, 4);
-      lua_pushnumber(L, single);
-      return;
-    default:
-      memcpy(&full, from, 8);
-      lua_pushnumber(L, full);
+  case TPS_INT8: PUSH_INTEGER(int8_t)
+  case TPS_UINT8: PUSH_INTEGER(uint8_t)
+  case TPS_INT16: PUSH_INTEGER(int16_t)
+  case TPS_UINT16: PUSH_INTEGER(uint16_t)
+  case TPS_INT32: PUSH_INTEGER(int32_t)
+  case TPS_UINT32: PUSH_INTEGER(uint32_t)
+  case TPS_INT64: PUSH_INTEGER(int64_t)
+  case TPS_UINT64: PUSH_INTEGER(uint64_t)
+  case TPS_FLOAT16:
+    memcpy(&half, from, 2);
+    lua_pushnumber(L, tps_f16_to_double(half));
+    return;
+  case TPS_BFLOAT16:
+    memcpy(&half, from, 2);
+    lua_pushnumber(L, tps_bf16_to_double(half));
+    return;
+  case TPS_FLOAT32:
+    memcpy(&single, from, 4);
+    lua_pushnumber(L, single);
+    return;
+  default: memcpy(&full, from, 8); lua_pushnumber(L, full);
   }
 }
 
@@ -188,8 +182,8 @@ void tps_elements_table(lua_State *L, int dtype, const void *from,
                         int64_t count) {
   unsigned size = tps_dtype_sizes[dtype];
   const unsigned char *p = (const unsigned char *)from;
-  if (count > INT32_MAX) luaL_error(L, "table of %I elements is too large",
-                                    (LUAI_UACINT)count);
+  if (count > INT32_MAX)
+    luaL_error(L, "table of %I elements is too large", (LUAI_UACINT)count);
   lua_createtable(L, (int)count, 0);
   for (int64_t i = 0; i < count; i++, p += size) {
     tps_push_element(L, dtype, p);
@@ -206,8 +200,8 @@ static int push_half(lua_State *L, int dtype) {
   tps_fit fit = tps_element_from(L, 1, dtype, &bits);
   if (fit != TPS_FITS)
     tps_argument_error(L, 1, tps_push_misfit(L, 1, dtype, fit));
-  tps_lua_half *half = (tps_lua_half *)tps_new(L, TPS_TYPE_HALF,
-                                               sizeof(tps_lua_half), 0);
+  tps_lua_half *half =
+      (tps_lua_half *)tps_new(L, TPS_TYPE_HALF, sizeof(tps_lua_half), 0);
   half->bits = bits;
   half->dtype = (uint8_t)dtype;
   return 1;

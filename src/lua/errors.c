@@ -232,8 +232,7 @@ static const char *push_origin(lua_State *L, const char *message,
   bool placed = *where == '\0' || strcmp(where, position) == 0 ||
                 strstr(message, where) != NULL;
   if (!named && !placed)
-    return lua_pushfstring(L, "\n  kernel '%s', launched at %s", kernel,
-                           where);
+    return lua_pushfstring(L, "\n  kernel '%s', launched at %s", kernel, where);
   if (!named) return lua_pushfstring(L, "\n  kernel '%s'", kernel);
   if (!placed) return lua_pushfstring(L, "\n  launched at %s", where);
   return "";

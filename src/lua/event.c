@@ -9,8 +9,8 @@
 
 tps_event *tps_push_event(lua_State *L, unsigned flags) {
   tps_lua *lua = tps_open(L);
-  tps_lua_event *box = (tps_lua_event *)tps_new(L, TPS_TYPE_EVENT,
-                                                sizeof(tps_lua_event), 0);
+  tps_lua_event *box =
+      (tps_lua_event *)tps_new(L, TPS_TYPE_EVENT, sizeof(tps_lua_event), 0);
   box->event = tps_event_new(lua->context, flags);
   if (box->event == NULL) luaL_error(L, "not enough memory");
   return box->event;
@@ -122,16 +122,14 @@ static int event_elapsed_time(lua_State *L) {
 
 static int event_device(lua_State *L) {
   tps_event *event = tps_check_event(L, 1);
-  if (event->device == NULL)
-    lua_pushnil(L);
-  else
-    tps_push_device(L, event->device);
+  if (event->device == NULL) lua_pushnil(L);
+  else tps_push_device(L, event->device);
   return 1;
 }
 
 static int event_handle(lua_State *L) {
-  lua_pushinteger(
-      L, (lua_Integer)tps_event_driver_handle(tps_check_event(L, 1)));
+  lua_pushinteger(L,
+                  (lua_Integer)tps_event_driver_handle(tps_check_event(L, 1)));
   return 1;
 }
 
@@ -162,8 +160,8 @@ static int event_from_ipc_handle(lua_State *L) {
                     (LUAI_UACINT)size);
     return tps_argument_error(L, 2, lua_tostring(L, -1));
   }
-  tps_lua_event *box = (tps_lua_event *)tps_new(L, TPS_TYPE_EVENT,
-                                                sizeof(tps_lua_event), 0);
+  tps_lua_event *box =
+      (tps_lua_event *)tps_new(L, TPS_TYPE_EVENT, sizeof(tps_lua_event), 0);
   if (tps_event_import(lua->context, device, handle, &box->event, &err) != 0) {
     box->event = NULL;
     return tps_raise(L, &err);
@@ -182,10 +180,10 @@ static int event_tostring(lua_State *L) {
     return 1;
   }
   const char *timing = event->flags & TPS_EVENT_TIMING ? ", timing" : "";
-  const char *where = event->device == NULL
-                          ? "not recorded"
-                          : tps_device_label(event->device, label,
-                                             sizeof label);
+  const char *where =
+      event->device == NULL
+          ? "not recorded"
+          : tps_device_label(event->device, label, sizeof label);
   lua_pushfstring(L, "tpstream.Event (%s, id %I%s)", where,
                   (LUAI_UACINT)event->id, timing);
   return 1;
@@ -203,17 +201,16 @@ static const luaL_Reg event_meta[] = {{"__tostring", event_tostring},
                                       {"__gc", event_gc},
                                       {"__close", event_close},
                                       {NULL, NULL}};
-static const luaL_Reg event_methods[] = {
-    {"close", event_close},
-    {"record", event_record},
-    {"wait", event_wait},
-    {"query", event_query},
-    {"synchronize", event_synchronize},
-    {"elapsed_time", event_elapsed_time},
-    {"ipc_handle", event_ipc_handle},
-    {"device", event_device},
-    {"handle", event_handle},
-    {NULL, NULL}};
+static const luaL_Reg event_methods[] = {{"close", event_close},
+                                         {"record", event_record},
+                                         {"wait", event_wait},
+                                         {"query", event_query},
+                                         {"synchronize", event_synchronize},
+                                         {"elapsed_time", event_elapsed_time},
+                                         {"ipc_handle", event_ipc_handle},
+                                         {"device", event_device},
+                                         {"handle", event_handle},
+                                         {NULL, NULL}};
 static const luaL_Reg event_functions[] = {{"strict", event_strict},
                                            {NULL, NULL}};
 static const luaL_Reg event_class[] = {

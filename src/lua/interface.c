@@ -50,13 +50,13 @@ static int to_stream(lua_State *L, int index, tpstream_stream *out,
   if (box == NULL) return 0;
   const tps_stream *stream = box->stream;
   if (stream == NULL || box->head.lua->context == NULL) return -1;
-  tpstream_stream s = {
-      .handle = (void *)(uintptr_t)tps_stream_driver_handle(stream),
-      .id = stream->id,
-      .kind = stream->device->kind,
-      .device = stream->device->ordinal,
-      .priority = stream->priority,
-      .blocking = stream->blocking};
+  tpstream_stream s = {.handle =
+                           (void *)(uintptr_t)tps_stream_driver_handle(stream),
+                       .id = stream->id,
+                       .kind = stream->device->kind,
+                       .device = stream->device->ordinal,
+                       .priority = stream->priority,
+                       .blocking = stream->blocking};
   give(out, size, &s, sizeof s);
   return 1;
 }
@@ -74,8 +74,7 @@ static int to_buffer(lua_State *L, int index, tpstream_buffer *out,
                        .device = memory->device->ordinal};
   if (memory->address != 0)
     b.data = (void *)(uintptr_t)(tps_memory_expose(memory) + box->first);
-  if (memory->host != NULL)
-    b.host = (unsigned char *)memory->host + box->first;
+  if (memory->host != NULL) b.host = (unsigned char *)memory->host + box->first;
   give(out, size, &b, sizeof b);
   return 1;
 }
@@ -90,10 +89,8 @@ static void push_closure(lua_State *L, lua_CFunction f) {
 }
 
 static void push_name(lua_State *L, const char *device) {
-  if (device != NULL)
-    lua_pushstring(L, device);
-  else
-    lua_pushnil(L);
+  if (device != NULL) lua_pushstring(L, device);
+  else lua_pushnil(L);
 }
 
 static void push_stream(lua_State *L, const char *device, void *handle) {
@@ -164,15 +161,15 @@ static int finish(lua_State *L) {
   return code;
 }
 
-static const tpstream_interface interface = {
-    .interface_version = TPSTREAM_INTERFACE,
-    .size = sizeof(tpstream_interface),
-    .version = TPSTREAM_VERSION,
-    .to_stream = to_stream,
-    .to_buffer = to_buffer,
-    .push_stream = push_stream,
-    .push_buffer = push_buffer,
-    .finish = finish};
+static const tpstream_interface interface = {.interface_version =
+                                                 TPSTREAM_INTERFACE,
+                                             .size = sizeof(tpstream_interface),
+                                             .version = TPSTREAM_VERSION,
+                                             .to_stream = to_stream,
+                                             .to_buffer = to_buffer,
+                                             .push_stream = push_stream,
+                                             .push_buffer = push_buffer,
+                                             .finish = finish};
 
 void tps_interface_open(lua_State *L) {
   lua_pushlightuserdata(L, (void *)(uintptr_t)&interface);

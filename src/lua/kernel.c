@@ -9,17 +9,14 @@
 /* ---- boxes --------------------------------------------------------------- */
 
 tps_lua_kernel *tps_check_kernel(lua_State *L, int index) {
-  tps_lua_kernel *box =
-      (tps_lua_kernel *)tps_check(L, index, TPS_TYPE_KERNEL);
+  tps_lua_kernel *box = (tps_lua_kernel *)tps_check(L, index, TPS_TYPE_KERNEL);
   if (box->kernel == NULL || box->kernel->module->closed)
     tps_misuse(L, "attempt to use a closed kernel");
   tps_open(L);
   return box;
 }
 
-static tps_kernel *self(lua_State *L) {
-  return tps_check_kernel(L, 1)->kernel;
-}
+static tps_kernel *self(lua_State *L) { return tps_check_kernel(L, 1)->kernel; }
 
 static void release(tps_lua_kernel *box) {
   tps_kernel *kernel = box->kernel;
@@ -45,8 +42,8 @@ static int kernel_gc(lua_State *L) {
 
 int tps_push_kernel(lua_State *L, tps_module *module, const char *name,
                     tps_error *err) {
-  tps_lua_kernel *box = (tps_lua_kernel *)tps_new(
-      L, TPS_TYPE_KERNEL, sizeof(tps_lua_kernel), 0);
+  tps_lua_kernel *box =
+      (tps_lua_kernel *)tps_new(L, TPS_TYPE_KERNEL, sizeof(tps_lua_kernel), 0);
   tps_kernel *kernel;
   int code = module->closed
                  ? tps_fail(err, TPS_MISUSE, "attempt to use a closed module")
@@ -93,11 +90,11 @@ static int kernel_attributes(lua_State *L) {
 
 static const char *access_name(int access) {
   switch (access) {
-    case TPS_ACCESS_NONE: return "none";
-    case TPS_ACCESS_READ: return "read";
-    case TPS_ACCESS_WRITE: return "write";
-    case TPS_ACCESS_BOTH: return "both";
-    default: return "unknown";
+  case TPS_ACCESS_NONE: return "none";
+  case TPS_ACCESS_READ: return "read";
+  case TPS_ACCESS_WRITE: return "write";
+  case TPS_ACCESS_BOTH: return "both";
+  default: return "unknown";
   }
 }
 
@@ -167,8 +164,7 @@ static int kernel_tostring(lua_State *L) {
   tps_lua_kernel *box = (tps_lua_kernel *)tps_check(L, 1, TPS_TYPE_KERNEL);
   if (box->kernel == NULL || box->kernel->module->closed)
     lua_pushliteral(L, "tpstream.Kernel (closed)");
-  else
-    lua_pushfstring(L, "tpstream.Kernel (%s)", box->kernel->desc->signature);
+  else lua_pushfstring(L, "tpstream.Kernel (%s)", box->kernel->desc->signature);
   return 1;
 }
 

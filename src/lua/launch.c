@@ -59,9 +59,8 @@ static bool dimensions(lua_State *L, int index, const char *name,
 
 /* Reads all fields but `stream`. */
 static void check_shape(lua_State *L, int index, tps_shape *shape) {
-  static const char *const names[] = {"grid",   "block",       "shared",
-                                      "stream", "cooperative", "cluster",
-                                      NULL};
+  static const char *const names[] = {
+      "grid", "block", "shared", "stream", "cooperative", "cluster", NULL};
   tps_check_type(L, index, LUA_TTABLE);
   tps_check_options(L, index, names);
   memset(shape, 0, sizeof *shape);
@@ -162,9 +161,9 @@ static int launch_tostring(lua_State *L) {
   }
   const int64_t *g = b->shape.grid, *t = b->shape.block;
   lua_pushfstring(L, "tpstream.Launch (%s, grid %Ix%Ix%I, block %Ix%Ix%I)",
-                  b->kernel->kernel->name, (LUAI_UACINT)g[0],
-                  (LUAI_UACINT)g[1], (LUAI_UACINT)g[2], (LUAI_UACINT)t[0],
-                  (LUAI_UACINT)t[1], (LUAI_UACINT)t[2]);
+                  b->kernel->kernel->name, (LUAI_UACINT)g[0], (LUAI_UACINT)g[1],
+                  (LUAI_UACINT)g[2], (LUAI_UACINT)t[0], (LUAI_UACINT)t[1],
+                  (LUAI_UACINT)t[2]);
   return 1;
 }
 

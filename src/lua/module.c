@@ -57,8 +57,8 @@ static bool is_image(const char *text, size_t size) {
   static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
   if (memchr(text, '\0', size) != NULL || memchr(text, '\n', size) != NULL)
     return true;
-  if (size >= 4 && (memcmp(text, "\177ELF", 4) == 0 ||
-                    memcmp(text, fatbin, 4) == 0))
+  if (size >= 4 &&
+      (memcmp(text, "\177ELF", 4) == 0 || memcmp(text, fatbin, 4) == 0))
     return true;
   return strstr(text, ".version") != NULL && strstr(text, ".target") != NULL;
 }
@@ -142,8 +142,7 @@ static int module_kernel(lua_State *L) {
 
 static bool unique(const tps_image_desc *desc, size_t at) {
   for (size_t i = 0; i < desc->kernel_count; i++)
-    if (i != at &&
-        strcmp(desc->kernels[i].plain, desc->kernels[at].plain) == 0)
+    if (i != at && strcmp(desc->kernels[i].plain, desc->kernels[at].plain) == 0)
       return false;
   return true;
 }
@@ -192,10 +191,8 @@ static int module_log(lua_State *L) {
 static int module_ptx(lua_State *L) {
   size_t size;
   const char *text = tps_module_ptx(self(L), &size);
-  if (text == NULL)
-    lua_pushnil(L);
-  else
-    lua_pushlstring(L, text, size);
+  if (text == NULL) lua_pushnil(L);
+  else lua_pushlstring(L, text, size);
   return 1;
 }
 

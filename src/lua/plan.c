@@ -39,32 +39,29 @@ static void plan_integer(tps_plan *p, bool is_signed, bool is_unsigned) {
 /* A value whose type is known. */
 static void plan_dtype(tps_plan *p) {
   switch (p->dtype) {
-    case TPS_INT8:
-    case TPS_INT16:
-    case TPS_INT32: plan_integer(p, true, false); break;
-    case TPS_UINT8:
-    case TPS_UINT16:
-    case TPS_UINT32: plan_integer(p, false, true); break;
-    case TPS_FLOAT32: p->kind = ARG_FLOAT32; break;
-    case TPS_BOOL: p->kind = ARG_BOOL; break;
-    default: p->kind = ARG_ELEMENT; break;
+  case TPS_INT8:
+  case TPS_INT16:
+  case TPS_INT32: plan_integer(p, true, false); break;
+  case TPS_UINT8:
+  case TPS_UINT16:
+  case TPS_UINT32: plan_integer(p, false, true); break;
+  case TPS_FLOAT32: p->kind = ARG_FLOAT32; break;
+  case TPS_BOOL: p->kind = ARG_BOOL; break;
+  default: p->kind = ARG_ELEMENT; break;
   }
 }
 
 /* A value of which PTX tells the width. */
 static void plan_ptx(tps_plan *p) {
-  if (p->size == 8)
-    p->kind = ARG_ADDRESS;
+  if (p->size == 8) p->kind = ARG_ADDRESS;
   else if (p->size == 1 || p->size == 2 || p->size == 4)
     plan_integer(p, true, true);
-  else
-    p->kind = ARG_STRUCT;
+  else p->kind = ARG_STRUCT;
 }
 
 /* A value of which only the size is known. */
 static void plan_raw(tps_plan *p) {
-  if (p->size == 1 || p->size == 2 || p->size == 4)
-    plan_integer(p, true, true);
+  if (p->size == 1 || p->size == 2 || p->size == 4) plan_integer(p, true, true);
   p->kind = ARG_RAW;
 }
 
@@ -77,17 +74,13 @@ static void plan_param(tps_plan *p, const tps_param *q) {
   bool known = q->dtype <= TPS_BOOL && tps_dtype_sizes[q->dtype] == q->size;
   if (q->pointer)
     p->kind = q->certainty == TPS_BY_SIGNATURE ? ARG_POINTER : ARG_ADDRESS;
-  else if (q->is_struct)
-    p->kind = ARG_STRUCT;
-  else if (q->certainty == TPS_BY_SIGNATURE && known)
-    plan_dtype(p);
+  else if (q->is_struct) p->kind = ARG_STRUCT;
+  else if (q->certainty == TPS_BY_SIGNATURE && known) plan_dtype(p);
   else if (q->certainty == TPS_BY_PTX && known && q->dtype >= TPS_FLOAT16 &&
            q->dtype <= TPS_FLOAT64)
     plan_dtype(p);
-  else if (q->certainty == TPS_BY_PTX)
-    plan_ptx(p);
-  else
-    plan_raw(p);
+  else if (q->certainty == TPS_BY_PTX) plan_ptx(p);
+  else plan_raw(p);
 }
 
 int tps_plan_make(tps_lua_kernel *box, tps_error *err) {
@@ -106,27 +99,27 @@ int tps_plan_make(tps_lua_kernel *box, tps_error *err) {
 /* ---- failing ------------------------------------------------------------- */
 
 /* "kernel 'saxpy': argument #1 (float): …" */
-static TPS_COLD void bad_argument(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                         const char *why) {
+static TPS_COLD void bad_argument(lua_State *L, const tps_lua_kernel *k,
+                                  uint32_t i, const char *why) {
   const char *type = k->kernel->desc->params[i].type;
   tps_misuse(L, "kernel '%s': argument #%u (%s): %s", k->kernel->name, i + 1,
              type == NULL ? "unknown type" : type, why);
 }
 
 static TPS_COLD void bad_type(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                     int index, const char *expected) {
+                              int index, const char *expected) {
   bad_argument(L, k, i,
                lua_pushfstring(L, "%s expected, got %s", expected,
                                tps_type_name(L, index)));
 }
 
-static TPS_COLD void bad_number(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                       int index, int dtype, tps_fit fit) {
+static TPS_COLD void bad_number(lua_State *L, const tps_lua_kernel *k,
+                                uint32_t i, int index, int dtype, tps_fit fit) {
   bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
 }
 
 static TPS_COLD void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                     int index, tps_fit fit) {
+                              int index, tps_fit fit) {
   const tps_plan *p = &k->plans[i];
   const char *number;
   if (fit == TPS_NOT_A_NUMBER) bad_type(L, k, i, index, "integer");
@@ -140,7 +133,8 @@ static TPS_COLD void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                                (LUAI_UACINT)p->greatest));
 }
 
-static TPS_COLD void bad_count(lua_State *L, const tps_lua_kernel *k, int given) {
+static TPS_COLD void bad_count(lua_State *L, const tps_lua_kernel *k,
+                               int given) {
   tps_misuse(L, "kernel '%s': %u argument%s expected, got %d (%s)",
              k->kernel->name, k->count, k->count == 1 ? "" : "s", given,
              k->kernel->desc->signature);
@@ -156,8 +150,9 @@ static TPS_COLD bool reachable(tps_device *device, const tps_memory *memory) {
          device->face->can_access_peer(device, other);
 }
 
-static TPS_COLD void unreachable(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                        tps_device *device, const tps_memory *memory) {
+static TPS_COLD void unreachable(lua_State *L, const tps_lua_kernel *k,
+                                 uint32_t i, tps_device *device,
+                                 const tps_memory *memory) {
   char a[32], b[32];
   bad_argument(L, k, i,
                lua_pushfstring(L, "the buffer is on %s, the launch on %s",
@@ -167,8 +162,8 @@ static TPS_COLD void unreachable(lua_State *L, const tps_lua_kernel *k, uint32_t
 
 /* Writes the buffer's address and notes its use. */
 static inline void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
-                       const tps_lua_buffer *b, tps_device *device,
-                       uint32_t *uses) {
+                              const tps_lua_buffer *b, tps_device *device,
+                              uint32_t *uses) {
   const tps_plan *p = &k->plans[i];
   tps_memory *memory = b->memory;
   if (memory == NULL) bad_argument(L, k, i, "attempt to use a closed buffer");
@@ -186,8 +181,8 @@ static bool element_fits(const tps_plan *p, const tps_lua_buffer *b) {
   return p->either_char && (b->dtype == TPS_INT8 || b->dtype == TPS_UINT8);
 }
 
-static TPS_COLD void bad_element(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                        const tps_lua_buffer *b) {
+static TPS_COLD void bad_element(lua_State *L, const tps_lua_kernel *k,
+                                 uint32_t i, const tps_lua_buffer *b) {
   const tps_plan *p = &k->plans[i];
   const char *dtype = p->dtype == TPS_BOOL ? "uint8"
                       : p->either_char     ? "int8 or uint8"
@@ -246,10 +241,8 @@ static inline void put_integer(lua_State *L, tps_lua_kernel *k, uint32_t i,
   if (TPS_UNLIKELY(!lua_isinteger(L, index) || value < p->least ||
                    value > p->greatest))
     put_other_integer(L, k, i, index);
-  else if (p->size == 4)
-    memcpy(to, &value, 4);
-  else
-    memcpy(to, &value, p->size);
+  else if (p->size == 4) memcpy(to, &value, 4);
+  else memcpy(to, &value, p->size);
 }
 
 /* Where only the width is known a boolean (1 byte) and tp.f16's (2 bytes)
@@ -302,12 +295,10 @@ static void put_element(lua_State *L, tps_lua_kernel *k, uint32_t i,
 
 static void put_bool(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
   if (!lua_isboolean(L, index)) bad_type(L, k, i, index, "boolean");
-  k->kernel->block[k->plans[i].offset] =
-      (unsigned char)lua_toboolean(L, index);
+  k->kernel->block[k->plans[i].offset] = (unsigned char)lua_toboolean(L, index);
 }
 
-static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i,
-                       int index) {
+static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
   const tps_plan *p = &k->plans[i];
   size_t size;
   if (lua_type(L, index) != LUA_TSTRING) {
@@ -318,8 +309,10 @@ static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i,
   const char *bytes = lua_tolstring(L, index, &size);
   if (size != p->size)
     bad_argument(L, k, i,
-                 lua_pushfstring(L, "string of %d bytes expected, got one of "
-                                    "%I", (int)p->size, (LUAI_UACINT)size));
+                 lua_pushfstring(L,
+                                 "string of %d bytes expected, got one of "
+                                 "%I",
+                                 (int)p->size, (LUAI_UACINT)size));
   memcpy(k->kernel->block + p->offset, bytes, size);
 }
 
@@ -344,17 +337,17 @@ static void put_raw(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
   }
 }
 
-static __attribute__((noinline)) void put_other(lua_State *L,
-                                                tps_lua_kernel *k, uint32_t i,
-                                                int index, tps_device *device,
+static __attribute__((noinline)) void put_other(lua_State *L, tps_lua_kernel *k,
+                                                uint32_t i, int index,
+                                                tps_device *device,
                                                 uint32_t *uses) {
   switch (k->plans[i].kind) {
-    case ARG_BITS: put_bits(L, k, i, index); break;
-    case ARG_ELEMENT: put_element(L, k, i, index); break;
-    case ARG_BOOL: put_bool(L, k, i, index); break;
-    case ARG_ADDRESS: put_address(L, k, i, index, device, uses); break;
-    case ARG_STRUCT: put_struct(L, k, i, index); break;
-    default: put_raw(L, k, i, index, device, uses);
+  case ARG_BITS: put_bits(L, k, i, index); break;
+  case ARG_ELEMENT: put_element(L, k, i, index); break;
+  case ARG_BOOL: put_bool(L, k, i, index); break;
+  case ARG_ADDRESS: put_address(L, k, i, index, device, uses); break;
+  case ARG_STRUCT: put_struct(L, k, i, index); break;
+  default: put_raw(L, k, i, index, device, uses);
   }
 }
 
@@ -366,10 +359,10 @@ uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
   for (uint32_t i = 0; i < k->count; i++) {
     int index = first + (int)i;
     switch (k->plans[i].kind) {
-      case ARG_INTEGER: put_integer(L, k, i, index); break;
-      case ARG_FLOAT32: put_float32(L, k, i, index); break;
-      case ARG_POINTER: put_pointer(L, k, i, index, device, &uses); break;
-      default: put_other(L, k, i, index, device, &uses);
+    case ARG_INTEGER: put_integer(L, k, i, index); break;
+    case ARG_FLOAT32: put_float32(L, k, i, index); break;
+    case ARG_POINTER: put_pointer(L, k, i, index, device, &uses); break;
+    default: put_other(L, k, i, index, device, &uses);
     }
   }
   return uses;

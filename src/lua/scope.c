@@ -172,8 +172,8 @@ static slot *need_slot(lua_State *L, tps_frame *frame, tps_device *device) {
   if (frame->first.device == NULL) {
     s = &frame->first;
   } else {
-    slot *more = (slot *)realloc(
-        frame->more, ((size_t)frame->more_count + 1) * sizeof *more);
+    slot *more = (slot *)realloc(frame->more, ((size_t)frame->more_count + 1) *
+                                                  sizeof *more);
     if (more == NULL) luaL_error(L, "not enough memory");
     frame->more = more;
     s = &more[frame->more_count++];
@@ -191,8 +191,7 @@ static tps_frame *push_frame(lua_State *L) {
   memset(frame, 0, sizeof *frame);
   lua_pushvalue(L, lua_upvalueindex(2));
   lua_setmetatable(L, -2);
-  frame->head =
-      (tps_head){tps_seal(frame, TPS_TYPE_SCOPE), tps_lua_of(L)};
+  frame->head = (tps_head){tps_seal(frame, TPS_TYPE_SCOPE), tps_lua_of(L)};
   return frame;
 }
 
@@ -215,8 +214,8 @@ static tps_frame *push_block(lua_State *L, tps_lua *lua) {
 
 /* Puts the frame at `index` in force with that device and stream (either may be
  * NULL), which the caller keeps alive. */
-static void enter(lua_State *L, tps_frame *frame, int index,
-                  tps_device *device, tps_lua_stream *box) {
+static void enter(lua_State *L, tps_frame *frame, int index, tps_device *device,
+                  tps_lua_stream *box) {
   tps_lua *lua = frame->head.lua;
   if (L != lua->main) {
     lua_pushthread(L);
@@ -430,8 +429,7 @@ tps_device *tps_current_device(lua_State *L) {
   return device != NULL ? device : initial_device(L, lua)->device;
 }
 
-static tps_lua_stream *look_up(lua_State *L, tps_lua *lua,
-                               tps_device *device) {
+static tps_lua_stream *look_up(lua_State *L, tps_lua *lua, tps_device *device) {
   chain c;
   make_chain(L, lua, &c);
   if (device == NULL) device = device_of(&c);
@@ -447,9 +445,8 @@ tps_lua_stream *tps_current_stream_box(lua_State *L, tps_device *device) {
     return tps_default_stream_box(L, device);
   }
   const tps_frame *own = top_of(lua, L);
-  if (own != NULL && own->device != NULL &&
-      own->first.device == own->device && open_slot(&own->first) &&
-      (device == NULL || device == own->device))
+  if (own != NULL && own->device != NULL && own->first.device == own->device &&
+      open_slot(&own->first) && (device == NULL || device == own->device))
     return own->first.box;
   return look_up(L, lua, device);
 }

@@ -43,8 +43,8 @@ typedef enum tps_type {
 enum {
   TPS_UV_DEVICES = 1, /* address of tps_device → Device */
   TPS_UV_STREAMS,     /* address of a box → Stream; weak values */
-  TPS_UV_HELD,        /* address of a box → Stream, while set_stream holds it */
-  TPS_UV_BASES,       /* thread → base frame; ephemeron */
+  TPS_UV_HELD,  /* address of a box → Stream, while set_stream holds it */
+  TPS_UV_BASES, /* thread → base frame; ephemeron */
   TPS_UV_DIAGNOSTICS, /* the function of lua/tpstream/diagnostics.lua */
   TPS_UV_METHODS,     /* the set of all tables of functions */
   TPS_UV_CALLBACKS,   /* callback.c's, by token */
@@ -70,7 +70,7 @@ typedef struct tps_lua {
   const void *meta[TPS_TYPE_COUNT];
   tps_lua_device *initial; /* its device, once looked up */
   bool strict;
-  bool gc_stress; /* TPSTREAM_GC_STRESS=1: a full collection at every entry */
+  bool gc_stress;  /* TPSTREAM_GC_STRESS=1: a full collection at every entry */
   bool fault_told; /* a device's fault has been raised in this state */
   int (*interrupt)(void); /* the host's flag, or NULL */
   lua_Hook hook;          /* of the main coroutine when the wait began */
@@ -84,8 +84,8 @@ typedef struct tps_lua {
   size_t thread_count, thread_slots;
   uint64_t frame_seq;
   struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
-  uint64_t callback_seq; /* the last token given */
-  const void *running;   /* the Runner of the safe point at hand, or NULL */
+  uint64_t callback_seq;                   /* the last token given */
+  const void *running; /* the Runner of the safe point at hand, or NULL */
 } tps_lua;
 
 static inline tps_lua *tps_lua_of(lua_State *L) {
@@ -198,10 +198,8 @@ static inline void tps_site_set_observed(lua_State *L, tps_lua *lua) {
  * allocations. */
 static inline void tps_site_set_told(lua_State *L, tps_lua *lua,
                                      const tps_device *device) {
-  if (device->kind == TPS_SIM)
-    tps_site_set(L, lua);
-  else
-    tps_site_set_observed(L, lua);
+  if (device->kind == TPS_SIM) tps_site_set(L, lua);
+  else tps_site_set_observed(L, lua);
 }
 /* "script.lua:12" of the calling Lua function, "" if there is none. */
 const char *tps_push_position(lua_State *L);
@@ -305,8 +303,7 @@ typedef struct tps_lua_stream {
 
 void tps_stream_open_type(lua_State *L);
 static inline tps_lua_stream *tps_check_stream(lua_State *L, int index) {
-  tps_lua_stream *box =
-      (tps_lua_stream *)tps_check(L, index, TPS_TYPE_STREAM);
+  tps_lua_stream *box = (tps_lua_stream *)tps_check(L, index, TPS_TYPE_STREAM);
   if (TPS_UNLIKELY(box->stream == NULL || box->head.lua->context == NULL))
     tps_box_closed(L, "stream", box->stream == NULL);
   return box;
@@ -330,8 +327,7 @@ void tps_scope_close_all(tps_lua *lua);
 tps_device *tps_current_device(lua_State *L);
 /* Of the current device when device is NULL. Never a closed one. */
 tps_lua_stream *tps_current_stream_box(lua_State *L, tps_device *device);
-static inline tps_stream *tps_current_stream(lua_State *L,
-                                             tps_device *device) {
+static inline tps_stream *tps_current_stream(lua_State *L, tps_device *device) {
   return tps_current_stream_box(L, device)->stream;
 }
 /* Takes out the frames of coroutines that have ended. */
@@ -390,8 +386,7 @@ typedef struct tps_lua_buffer {
 
 void tps_buffer_open_type(lua_State *L);
 static inline tps_lua_buffer *tps_check_buffer(lua_State *L, int index) {
-  tps_lua_buffer *box =
-      (tps_lua_buffer *)tps_check(L, index, TPS_TYPE_BUFFER);
+  tps_lua_buffer *box = (tps_lua_buffer *)tps_check(L, index, TPS_TYPE_BUFFER);
   if (TPS_UNLIKELY(box->memory == NULL || box->head.lua->context == NULL))
     tps_box_closed(L, "buffer", box->memory == NULL);
   return box;
@@ -445,8 +440,8 @@ typedef struct tps_lua_kernel {
   tps_head head;
   tps_kernel *kernel; /* NULL once closed */
   uint32_t count;
-  tps_plan *plans; /* owned */
-  tps_use *uses;   /* owned: those of the launch in hand */
+  tps_plan *plans;         /* owned */
+  tps_use *uses;           /* owned: those of the launch in hand */
   tps_device *best_device; /* for which best_threads was worked out */
   int64_t best_threads;
 } tps_lua_kernel;

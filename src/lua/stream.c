@@ -11,8 +11,8 @@
 
 /* Pushes a closed stream that TPS_UV_STREAMS knows. */
 tps_lua_stream *tps_push_stream(lua_State *L) {
-  tps_lua_stream *box = (tps_lua_stream *)tps_new(
-      L, TPS_TYPE_STREAM, sizeof(tps_lua_stream), 0);
+  tps_lua_stream *box =
+      (tps_lua_stream *)tps_new(L, TPS_TYPE_STREAM, sizeof(tps_lua_stream), 0);
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_STREAMS);
   lua_pushvalue(L, -2);
   lua_rawsetp(L, -2, box);
@@ -79,9 +79,7 @@ tps_stream *tps_option_stream(lua_State *L, int index, const char *name) {
   return stream;
 }
 
-static tps_stream *self(lua_State *L) {
-  return tps_check_stream(L, 1)->stream;
-}
+static tps_stream *self(lua_State *L) { return tps_check_stream(L, 1)->stream; }
 
 /* ---- making and closing -------------------------------------------------- */
 
@@ -146,10 +144,8 @@ static int stream_release(lua_State *L) {
   tps_lua_stream *box = (tps_lua_stream *)tps_to(L, 1, TPS_TYPE_STREAM);
   if (box == NULL || box->stream == NULL || box->stream->is_default) return 0;
   if (box->holds > 0) tps_scope_purge(L, tps_lua_of(L));
-  if (box->holds > 0)
-    box->close_later = true;
-  else
-    tps_stream_box_close(box);
+  if (box->holds > 0) box->close_later = true;
+  else tps_stream_box_close(box);
   return 0;
 }
 
@@ -306,12 +302,12 @@ static const luaL_Reg stream_methods[] = {
     {"is_blocking", stream_is_blocking},
     {"is_capturing", stream_is_capturing},
     {NULL, NULL}};
-static const luaL_Reg stream_functions[] = {{"Stream", stream_new},
-                                            {"ExternalStream",
-                                             tps_stream_external},
-                                            {"barrier", stream_barrier},
-                                            {"default_stream", stream_default},
-                                            {NULL, NULL}};
+static const luaL_Reg stream_functions[] = {
+    {"Stream", stream_new},
+    {"ExternalStream", tps_stream_external},
+    {"barrier", stream_barrier},
+    {"default_stream", stream_default},
+    {NULL, NULL}};
 
 void tps_stream_open_type(lua_State *L) {
   tps_type_make(L, TPS_TYPE_STREAM, stream_meta, stream_methods);

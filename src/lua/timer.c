@@ -67,8 +67,7 @@ failed:
 
 static int timer_tostring(lua_State *L) {
   timer *t = (timer *)tps_check(L, 1, TPS_TYPE_TIMER);
-  if (t->stream == NULL)
-    lua_pushliteral(L, "tpstream.Timer (closed)");
+  if (t->stream == NULL) lua_pushliteral(L, "tpstream.Timer (closed)");
   else
     lua_pushfstring(L, "tpstream.Timer (stream %I)",
                     (LUAI_UACINT)t->stream->id);

@@ -63,8 +63,8 @@ static tps_lua *push_state(lua_State *L) {
   lua_pop(L, 1);
   make_bare_type(L, TPS_TYPE_STATE, state_gc);
   lua_pop(L, 1);
-  tps_lua *lua = (tps_lua *)tps_new(L, TPS_TYPE_STATE, sizeof(tps_lua),
-                                    TPS_UV_COUNT);
+  tps_lua *lua =
+      (tps_lua *)tps_new(L, TPS_TYPE_STATE, sizeof(tps_lua), TPS_UV_COUNT);
   const char *stress = getenv("TPSTREAM_GC_STRESS");
   lua->gc_stress = stress != NULL && strcmp(stress, "1") == 0;
   lua->main = main_thread(L);
@@ -109,8 +109,8 @@ static void push_embedded(lua_State *L, const char *name) {
     const struct tps_embedded *file = &tps_embedded[i];
     if (strcmp(file->name, name) != 0) continue;
     lua_pushfstring(L, "=tpstream/%s.lua", name);
-    if (luaL_loadbufferx(L, file->text, file->size, lua_tostring(L, -1),
-                         "t") != LUA_OK)
+    if (luaL_loadbufferx(L, file->text, file->size, lua_tostring(L, -1), "t") !=
+        LUA_OK)
       lua_error(L);
     lua_remove(L, -2);
     return;
@@ -150,7 +150,7 @@ static void open_types(lua_State *L) {
 
 static int open_library(lua_State *L) {
   lua_settop(L, 0);
-  lua_createtable(L, 0, 40);   /* library */
+  lua_createtable(L, 0, 40);    /* library */
   tps_lua *lua = push_state(L); /* library state */
   lua_getiuservalue(L, 2, TPS_UV_METHODS);
   lua_pushvalue(L, 1);

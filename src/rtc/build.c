@@ -92,8 +92,7 @@ static char *fetch(tps_nvrtc_program *program, size_function *size,
 
 /* The type inside a lowered name of ours: after the prefix, the closing E and
  * what follows left off (a reader of types stops by itself). */
-static bool keep_type(tps_rtc_build *b, const char *name,
-                      const char *lowered) {
+static bool keep_type(tps_rtc_build *b, const char *name, const char *lowered) {
   size_t n = strlen(TPS_RTC_TYPE_PREFIX);
   if (strncmp(lowered, TPS_RTC_TYPE_PREFIX, n) != 0) return true;
   return tps_strings_add(&b->typed, name) &&
@@ -197,9 +196,8 @@ static int add_names(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
     result = nvrtc->AddNameExpression(program, r->names[i]);
   for (size_t i = 0; i < names->count && result == 0; i++) {
     char *expression = expression_of(names->items[i]);
-    result = expression != NULL
-                 ? nvrtc->AddNameExpression(program, expression)
-                 : TPS_NVRTC_OUT_OF_MEMORY;
+    result = expression != NULL ? nvrtc->AddNameExpression(program, expression)
+                                : TPS_NVRTC_OUT_OF_MEMORY;
     free(expression);
   }
   return result;
@@ -235,8 +233,8 @@ static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   if (b->result == 0)
     b->result = compile(nvrtc, program, options, names->count > 0);
   size_t log_size = 0;
-  b->log = fetch(program, nvrtc->GetProgramLogSize, nvrtc->GetProgramLog,
-                 &log_size);
+  b->log =
+      fetch(program, nvrtc->GetProgramLogSize, nvrtc->GetProgramLog, &log_size);
   if (b->log == NULL && log_size == 0) b->log = strdup("");
   good = b->log != NULL;
   if (good && b->result == 0)

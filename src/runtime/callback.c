@@ -57,24 +57,18 @@ static void release(callback *c) {
 
 static void append(struct tps_inbox *inbox, callback *c) {
   c->previous = inbox->last;
-  if (inbox->last != NULL)
-    inbox->last->next = c;
-  else
-    inbox->first = c;
+  if (inbox->last != NULL) inbox->last->next = c;
+  else inbox->first = c;
   inbox->last = c;
 }
 
 /* The context lets go of the callback. */
 static void drop(callback *c) {
   struct tps_inbox *inbox = c->inbox;
-  if (c->next != NULL)
-    c->next->previous = c->previous;
-  else
-    inbox->last = c->previous;
-  if (c->previous != NULL)
-    c->previous->next = c->next;
-  else
-    inbox->first = c->next;
+  if (c->next != NULL) c->next->previous = c->previous;
+  else inbox->last = c->previous;
+  if (c->previous != NULL) c->previous->next = c->next;
+  else inbox->first = c->next;
   tps_stream_unhold(c->stream);
   release(c);
 }
@@ -89,10 +83,8 @@ static void deliver(void *data, bool failed) {
   pthread_mutex_lock(&inbox->lock);
   bool wanted = !failed && !c->taken;
   if (wanted) {
-    if (inbox->due_last != NULL)
-      inbox->due_last->due_next = c;
-    else
-      inbox->due = c;
+    if (inbox->due_last != NULL) inbox->due_last->due_next = c;
+    else inbox->due = c;
     inbox->due_last = c;
   }
   pthread_mutex_unlock(&inbox->lock);

@@ -29,7 +29,7 @@ typedef struct tps_context {
   tps_device_kind kind; /* the kind in use */
   int initial_device;   /* ordinal current at the start */
   tps_site site;
-  bool blocking;        /* every launch waits (--blocking) */
+  bool blocking; /* every launch waits (--blocking) */
   /* Looked at between the slices of every wait: not 0 makes the wait fail with
    * INTERRUPTED. NULL: never. */
   int (*interrupted)(void *data);

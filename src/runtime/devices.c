@@ -103,8 +103,7 @@ static bool parse_ordinal(const char *text, int64_t *ordinal) {
 }
 
 /* True when text is `name` or `name:digits`. */
-static bool parse_kind(const char *text, const char *name,
-                       int64_t *ordinal) {
+static bool parse_kind(const char *text, const char *name, int64_t *ordinal) {
   size_t size = strlen(name);
   if (strncmp(text, name, size) != 0) return false;
   *ordinal = 0;
@@ -115,10 +114,8 @@ static bool parse_kind(const char *text, const char *name,
 int tps_device_parse(const char *text, tps_device_kind kind, tps_device **out,
                      tps_error *err) {
   int64_t ordinal;
-  if (parse_kind(text, "cuda", &ordinal))
-    kind = TPS_CUDA;
-  else if (parse_kind(text, "sim", &ordinal))
-    kind = TPS_SIM;
+  if (parse_kind(text, "cuda", &ordinal)) kind = TPS_CUDA;
+  else if (parse_kind(text, "sim", &ordinal)) kind = TPS_SIM;
   else if (!parse_ordinal(text, &ordinal))
     return tps_fail(err, TPS_MISUSE,
                     "no such device '%s' (a device is \"cuda\", \"cuda:N\", "

@@ -32,8 +32,7 @@ int tps_event_take(tps_local *local, tps_device_event **out, tps_error *err) {
 void tps_event_give(tps_local *local, tps_device_event *event) {
   if (local->event_count < TPS_EVENT_POOL)
     local->events[local->event_count++] = event;
-  else
-    local->device->face->event_destroy(local->device, event);
+  else local->device->face->event_destroy(local->device, event);
 }
 
 int tps_event_mark(tps_stream *stream, tps_device_event **out, tps_error *err) {
@@ -69,10 +68,8 @@ tps_event *tps_event_new(tps_context *context, unsigned flags) {
 static void drop_handle(whole *w) {
   tps_event *event = &w->event;
   if (event->handle == NULL) return;
-  if (event->flags == 0)
-    tps_event_give(w->local, event->handle);
-  else
-    event->device->face->event_destroy(event->device, event->handle);
+  if (event->flags == 0) tps_event_give(w->local, event->handle);
+  else event->device->face->event_destroy(event->device, event->handle);
   event->handle = NULL;
 }
 
@@ -208,8 +205,7 @@ int tps_event_query(tps_event *event, tps_error *err) {
   if (code != 0 || !tps_event_recorded(event)) return code;
   tps_device *device = event->device;
   code = device->face->event_query(device, event->handle, err);
-  if (code == 0)
-    reached(w);
+  if (code == 0) reached(w);
   else if (code != TPS_NOT_READY)
     code = tps_failed(device, w->local, code, err);
   return code;

@@ -16,7 +16,7 @@ typedef struct tps_event {
   tps_device *device;       /* NULL before the first record */
   tps_device_event *handle; /* NULL before the first record */
   uint64_t id;
-  unsigned flags;           /* TPS_EVENT_… */
+  unsigned flags; /* TPS_EVENT_… */
   bool closed;
 } tps_event;
 

@@ -106,8 +106,7 @@ static void name_several(tps_error *err, const suspects *list) {
   size_t more = list->count > SHOWN ? list->count - SHOWN : 0;
   if (more > 0)
     append(err, " and %s%zu more", list->lost ? "at least " : "", more);
-  else if (list->lost)
-    append(err, " or an earlier one");
+  else if (list->lost) append(err, " or an earlier one");
 }
 
 static void name_suspects(const tps_local *local, tps_error *err) {
@@ -119,10 +118,8 @@ static void name_suspects(const tps_local *local, tps_error *err) {
   if (list.count > 0) {
     qsort(list.ops, list.count, sizeof *list.ops, by_seq);
     drop_repeats(&list);
-    if (list.count == 1 && !list.lost)
-      name_one(err, list.ops[0]);
-    else
-      name_several(err, &list);
+    if (list.count == 1 && !list.lost) name_one(err, list.ops[0]);
+    else name_several(err, &list);
   }
   free(list.ops);
 }

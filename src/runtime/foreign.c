@@ -13,15 +13,13 @@ typedef struct foreign {
   void (*release)(void *owner);
 } foreign;
 
-int tps_memory_adopt(tps_context *context, tps_device *device,
-                     uint64_t address, uint64_t bytes, void *owner,
-                     void (*release)(void *owner), tps_memory **out,
-                     tps_error *err) {
+int tps_memory_adopt(tps_context *context, tps_device *device, uint64_t address,
+                     uint64_t bytes, void *owner, void (*release)(void *owner),
+                     tps_memory **out, tps_error *err) {
   tps_local *local = tps_local_get(context, device, err);
   if (local == NULL) return TPS_NO_HOST_MEMORY;
   foreign *f = calloc(1, sizeof *f);
-  if (f == NULL)
-    return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  if (f == NULL) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_FOREIGN, bytes, err);
   if (memory == NULL) {
     free(f);

@@ -121,10 +121,8 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
   size_t count = 0;
   for (size_t i = 0; i < desc->kernel_count; i++) {
     const tps_kernel_desc *k = &desc->kernels[i];
-    if (!ambiguous)
-      names[count++] = listed_name(desc, i);
-    else if (tps_same_name(k->plain, name))
-      names[count++] = k->signature;
+    if (!ambiguous) names[count++] = listed_name(desc, i);
+    else if (tps_same_name(k->plain, name)) names[count++] = k->signature;
   }
   tps_list_nearest(names, count, name, list, sizeof list);
   free(names);

@@ -127,9 +127,8 @@ static int find_address(tps_stream *stream, tps_memory *memory, tps_op *op,
   tps_device *device = stream->device;
   memory->address = tps_spare_take(stream, memory->bytes);
   if (memory->address != 0) return 0;
-  int code = device->face->memory_allocate(device, memory->bytes,
-                                           stream->handle, op,
-                                           &memory->address, err);
+  int code = device->face->memory_allocate(
+      device, memory->bytes, stream->handle, op, &memory->address, err);
   if (code != TPS_OUT_OF_MEMORY || !tps_spares_flush_all(stream->parts->local))
     return code;
   return device->face->memory_allocate(device, memory->bytes, stream->handle,
@@ -171,10 +170,8 @@ int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_DEVICE, bytes, err);
   if (memory == NULL) return TPS_NO_HOST_MEMORY;
   if (bytes > 0) code = allocate_on(stream, memory, err);
-  if (code != 0)
-    tps_memory_unref(memory);
-  else
-    *out = memory;
+  if (code != 0) tps_memory_unref(memory);
+  else *out = memory;
   return code;
 }
 
@@ -205,10 +202,8 @@ int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_PINNED, bytes, err);
   if (memory == NULL) return TPS_NO_HOST_MEMORY;
   if (bytes > 0) code = pin(local, memory, err);
-  if (code != 0)
-    tps_memory_unref(memory);
-  else
-    *out = memory;
+  if (code != 0) tps_memory_unref(memory);
+  else *out = memory;
   return code;
 }
 

@@ -30,14 +30,14 @@ typedef enum tps_memory_kind {
 typedef struct tps_memory {
   tps_context *context;
   tps_device *device;
-  uint8_t kind;      /* tps_memory_kind */
+  uint8_t kind; /* tps_memory_kind */
   bool escaped;
-  uint64_t id;       /* unique in the process */
-  uint64_t address;  /* on the device; 0 for 0 bytes */
-  void *host;        /* of PINNED: the bytes themselves */
+  uint64_t id;      /* unique in the process */
+  uint64_t address; /* on the device; 0 for 0 bytes */
+  void *host;       /* of PINNED: the bytes themselves */
   uint64_t bytes;
   int refs;
-  tps_site site;     /* where it was made */
+  tps_site site;                  /* where it was made */
   struct tps_memory_parts *parts; /* uses */
 } tps_memory;
 
@@ -65,10 +65,9 @@ int tps_memory_borrow(tps_context *context, tps_device *device,
  * the last reference is gone and no queued work of the device can touch it any
  * more: at once, or at a later reclaiming, perhaps of another context. It must
  * call nothing of this library. Not called when this fails. */
-int tps_memory_adopt(tps_context *context, tps_device *device,
-                     uint64_t address, uint64_t bytes, void *owner,
-                     void (*release)(void *owner), tps_memory **out,
-                     tps_error *err);
+int tps_memory_adopt(tps_context *context, tps_device *device, uint64_t address,
+                     uint64_t bytes, void *owner, void (*release)(void *owner),
+                     tps_memory **out, tps_error *err);
 /* Waits until all foreign memory that was dropped has been released. */
 int tps_memory_settle(tps_context *context, tps_error *err);
 tps_memory *tps_memory_ref(tps_memory *memory);

@@ -180,10 +180,8 @@ int tps_module_new(tps_context *context, tps_device *device,
   tps_context_hold(context);
   int code = tps_device_fault(device, err);
   if (code == 0) code = fill(module, device, err);
-  if (code != 0)
-    tps_module_unref(module);
-  else
-    *out = module;
+  if (code != 0) tps_module_unref(module);
+  else *out = module;
   return code;
 }
 

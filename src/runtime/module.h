@@ -41,9 +41,8 @@ int tps_module_new(tps_context *context, tps_device *device,
                    tps_error *err);
 /* The same from bytes that are copied: PTX, CUBIN or fatbin, told by content.
  * Neither: INVALID_IMAGE saying what the first bytes are. */
-int tps_module_load(tps_context *context, tps_device *device,
-                    const void *bytes, size_t size, tps_module **out,
-                    tps_error *err);
+int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
+                    size_t size, tps_module **out, tps_error *err);
 void tps_module_close(tps_module *module); /* what runs, ends */
 tps_module *tps_module_ref(tps_module *module);
 void tps_module_unref(tps_module *module);

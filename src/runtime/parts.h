@@ -179,7 +179,7 @@ struct tps_stream_parts {
   uint64_t done_seq;         /* operations up to here are known to be done */
   int holds;                 /* by memory, events and staging */
   bool internal;
-  bool unseen; /* foreign work may have been queued through its handle */
+  bool unseen;  /* foreign work may have been queued through its handle */
   bool foreign; /* somebody else's, who may destroy it at any time */
   bool stale;   /* of a foreign one: the mark could not be set */
   struct {

@@ -110,11 +110,9 @@ void tps_pinned_drop_pool(tps_device *device) {
   while (all != NULL) {
     tps_pinned *block = all;
     all = block->next;
-    int code = device->face->memory_unpin(device, block->host, block->address,
-                                          &err);
-    if (code == 0)
-      free(block);
-    else
-      tps_pinned_give(block); /* for another time */
+    int code =
+        device->face->memory_unpin(device, block->host, block->address, &err);
+    if (code == 0) free(block);
+    else tps_pinned_give(block); /* for another time */
   }
 }

@@ -195,10 +195,8 @@ static void orphan_pinned(tps_pinned *block) {
 
 static void append_pending(tps_local *local, tps_pinned *block) {
   block->next = NULL;
-  if (local->pending_last != NULL)
-    local->pending_last->next = block;
-  else
-    local->pending = block;
+  if (local->pending_last != NULL) local->pending_last->next = block;
+  else local->pending = block;
   local->pending_last = block;
   local->stats.pending_bytes += block->bytes;
   local->stats.pending_count++;
@@ -249,10 +247,8 @@ static bool event_done(tps_local *local, tps_device_event *event) {
 /* Takes `block`, which follows `previous`, off the pending list. */
 static void unlink_pending(tps_local *local, tps_pinned *previous,
                            tps_pinned *block) {
-  if (previous != NULL)
-    previous->next = block->next;
-  else
-    local->pending = block->next;
+  if (previous != NULL) previous->next = block->next;
+  else local->pending = block->next;
   if (local->pending_last == block) local->pending_last = previous;
   local->stats.pending_bytes -= block->bytes;
   local->stats.pending_count--;
@@ -298,8 +294,7 @@ static void orphan_module(tps_loaded *loaded) {
 /* One that can't be marked now goes when the device is found quiet. */
 void tps_module_retire(tps_local *local, tps_loaded *loaded) {
   tps_error err;
-  if (!tps_faulted(local->device))
-    mark_all(local, false, &loaded->event, &err);
+  if (!tps_faulted(local->device)) mark_all(local, false, &loaded->event, &err);
   if (tps_faulted(local->device)) {
     loaded->stuck = true; /* to the end of the process */
     orphan_module(loaded);

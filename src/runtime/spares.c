@@ -15,8 +15,8 @@ bool tps_spare_keep(tps_stream *stream, uint64_t address, uint64_t bytes) {
   struct tps_stream_parts *parts = stream->parts;
   tps_local *local = parts->local;
   if (!stream->device->recycles || parts->spare_count == TPS_SPARES ||
-      stream->closed || parts->internal || parts->foreign ||
-      bytes > LARGEST || local->spare_bytes + bytes > TOTAL)
+      stream->closed || parts->internal || parts->foreign || bytes > LARGEST ||
+      local->spare_bytes + bytes > TOTAL)
     return false;
   parts->spares[parts->spare_count].address = address;
   parts->spares[parts->spare_count++].bytes = bytes;

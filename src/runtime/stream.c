@@ -19,23 +19,17 @@ typedef struct whole {
 static void list_append(tps_stream_list *list, tps_stream *stream) {
   stream->parts->next = NULL;
   stream->parts->previous = list->last;
-  if (list->last != NULL)
-    list->last->parts->next = stream;
-  else
-    list->first = stream;
+  if (list->last != NULL) list->last->parts->next = stream;
+  else list->first = stream;
   list->last = stream;
 }
 
 static void list_remove(tps_stream_list *list, tps_stream *stream) {
   tps_stream *next = stream->parts->next, *previous = stream->parts->previous;
-  if (next != NULL)
-    next->parts->previous = previous;
-  else
-    list->last = previous;
-  if (previous != NULL)
-    previous->parts->next = next;
-  else
-    list->first = next;
+  if (next != NULL) next->parts->previous = previous;
+  else list->last = previous;
+  if (previous != NULL) previous->parts->next = next;
+  else list->first = next;
 }
 
 static _Atomic uint64_t last_stream; /* small numbers, for people to read */
@@ -267,10 +261,8 @@ void tps_stream_unref(tps_stream *stream) {
   if (stream == NULL || stream->is_default) return;
   if (--stream->refs > 0) return;
   tps_context *context = stream->context;
-  if (stream->closed)
-    tps_stream_settle(stream);
-  else
-    tps_stream_close(stream);
+  if (stream->closed) tps_stream_settle(stream);
+  else tps_stream_close(stream);
   tps_context_release(context);
 }
 

@@ -19,15 +19,15 @@ typedef struct tps_stream {
   tps_context *context;
   tps_device *device;
   tps_device_stream *handle; /* NULL once closed */
-  uint64_t id;      /* unique in the process; 0: the legacy stream */
-  int priority;     /* in force */
+  uint64_t id;               /* unique in the process; 0: the legacy stream */
+  int priority;              /* in force */
   bool blocking;
-  bool is_default;  /* the legacy stream: never closed */
+  bool is_default; /* the legacy stream: never closed */
   bool closed;
   int refs;
-  uint64_t last_seq; /* of the last operation queued here */
+  uint64_t last_seq;              /* of the last operation queued here */
   struct tps_stream_parts *parts; /* ring of records, closing event … */
-  void *tag; /* for whoever made it */
+  void *tag;                      /* for whoever made it */
 } tps_stream;
 
 /* The context's object for the device's legacy stream; not a new reference. */
