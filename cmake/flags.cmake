@@ -16,7 +16,8 @@ find_package(Threads REQUIRED)
 add_library(tps_flags INTERFACE)
 target_compile_definitions(tps_flags INTERFACE _GNU_SOURCE=)
 target_compile_options(tps_flags INTERFACE
-  -ffp-contract=off -fno-math-errno -Wall -Wextra -Wno-format-truncation
+  -ffp-contract=off -fno-math-errno -Wall -Wextra
+  $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>
   -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
   -Werror=int-conversion -Werror=return-type
   $<$<BOOL:${TPS_WERROR}>:-Werror>)

@@ -161,8 +161,7 @@ static void targets_refused(void **state) {
   check_message(".version 8.0\n.entry k() { ret; }\n", TPS_INVALID_PTX,
                 "line 2: '.target' is missing");
   check_message(".version 8.0\n.target sm_80\n.address_size 16\n",
-                TPS_INVALID_PTX,
-                "line 3: address size of 16 bits (32 or 64)");
+                TPS_INVALID_PTX, "line 3: address size of 16 bits (32 or 64)");
 }
 
 static void nul_bytes(void **state) {
@@ -193,9 +192,9 @@ static void blanks(void **state) {
 
 static void words_apart(void **state) {
   (void)state;
-  tps_ptx_module *m = read_body(
-      "add .s32 %r1, %r2, %r3; ld.const[2].f32 %f1, [%d1]; "
-      "ld .const .f32%f1,[%d1];ret;");
+  tps_ptx_module *m =
+      read_body("add .s32 %r1, %r2, %r3; ld.const[2].f32 %f1, [%d1]; "
+                "ld .const .f32%f1,[%d1];ret;");
   instruction *i = m->functions[0].instructions;
   assert_int_equal(i[0].op, TPS_PTX_OP_ADD);
   assert_int_equal(i[0].types[0], TPS_PTX_S32);
@@ -217,10 +216,10 @@ static void unclosed(void **state) {
 
 static void kernel_params(void **state) {
   (void)state;
-  tps_ptx_module *m = read_module(
-      ".visible .entry k(.param .u8 a, .param .align 8 .b8 s[12],\n"
-      " .param .u64 .ptr .global .align 16 p, .param .f32 x, "
-      ".param .align 16 .v4 .f32 v) { ret; }");
+  tps_ptx_module *m =
+      read_module(".visible .entry k(.param .u8 a, .param .align 8 .b8 s[12],\n"
+                  " .param .u64 .ptr .global .align 16 p, .param .f32 x, "
+                  ".param .align 16 .v4 .f32 v) { ret; }");
   function *f = find(m, "k");
   assert_int_equal(f->input_count, 5);
   const uint64_t offsets[] = {0, 8, 24, 32, 48};
@@ -332,9 +331,9 @@ static void falls_off(void **state) {
 
 static void register_ranges(void **state) {
   (void)state;
-  tps_ptx_module *m = read_module(
-      ".entry k() { .reg .b32 %r<3>, x, %s<2>; .reg .pred %p<2>;\n"
-      "mov.u32 %r2, x; @!%p1 mov.u32 %s1, %r0; ret; }");
+  tps_ptx_module *m =
+      read_module(".entry k() { .reg .b32 %r<3>, x, %s<2>; .reg .pred %p<2>;\n"
+                  "mov.u32 %r2, x; @!%p1 mov.u32 %s1, %r0; ret; }");
   function *f = &m->functions[0];
   const char *const names[] = {"%r0", "%r1", "%r2", "x", "%s0", "%s1", "%p0"};
   assert_int_equal(f->register_count, 8);
@@ -348,10 +347,10 @@ static void register_ranges(void **state) {
 
 static void scopes_shadow(void **state) {
   (void)state;
-  tps_ptx_module *m = read_body(
-      "setp.eq.s32 %p1, %r1, 0; { .reg .pred %p1; .reg .b64 %r1;\n"
-      " setp.eq.s64 %p1, %r1, 0; { setp.ne.s64 %p1, %r1, 1; } }\n"
-      "@%p1 mov.u32 %r1, 5; ret;");
+  tps_ptx_module *m =
+      read_body("setp.eq.s32 %p1, %r1, 0; { .reg .pred %p1; .reg .b64 %r1;\n"
+                " setp.eq.s64 %p1, %r1, 0; { setp.ne.s64 %p1, %r1, 1; } }\n"
+                "@%p1 mov.u32 %r1, 5; ret;");
   function *f = &m->functions[0];
   instruction *i = f->instructions;
   assert_int_not_equal(i[0].operands[0].index, i[1].operands[0].index);
@@ -371,9 +370,9 @@ static void scopes_end(void **state) {
 
 static void vector_registers(void **state) {
   (void)state;
-  tps_ptx_module *m = read_body(
-      ".reg .v4 .f32 q; ld.global.v4.f32 q, [%d1];\n"
-      "add.f32 q.y, q.x, q.w; add.f32 q.r, q.g, q.a; ret;");
+  tps_ptx_module *m =
+      read_body(".reg .v4 .f32 q; ld.global.v4.f32 q, [%d1];\n"
+                "add.f32 q.y, q.x, q.w; add.f32 q.r, q.g, q.a; ret;");
   function *f = &m->functions[0];
   instruction *i = f->instructions;
   assert_int_equal(i[0].operands[0].kind, TPS_PTX_OPD_VEC);
@@ -427,9 +426,9 @@ static void register_limits(void **state) {
 
 static void labels(void **state) {
   (void)state;
-  tps_ptx_module *m = read_body(
-      "A: mov.u32 %r1, 1;\n{ L: @%p1 bra L; @%p2 bra A; bra B; }\n"
-      "{ L: @%p1 bra L; }\nB: ret;");
+  tps_ptx_module *m =
+      read_body("A: mov.u32 %r1, 1;\n{ L: @%p1 bra L; @%p2 bra A; bra B; }\n"
+                "{ L: @%p1 bra L; }\nB: ret;");
   instruction *i = m->functions[0].instructions;
   assert_int_equal(i[1].operands[0].kind, TPS_PTX_OPD_LABEL);
   assert_int_equal(i[1].operands[0].index, 1);
@@ -449,10 +448,10 @@ static void labels_refused(void **state) {
 
 static void branch_targets(void **state) {
   (void)state;
-  tps_ptx_module *m = read_body(
-      "ts: .branchtargets L0, L2, L1;\nrs: .branchtargets L<3>;\n"
-      "brx.idx %r1, ts; @%p1 brx.idx.uni %r2, rs;\n"
-      "L0: ret; L1: exit; L2: trap;");
+  tps_ptx_module *m =
+      read_body("ts: .branchtargets L0, L2, L1;\nrs: .branchtargets L<3>;\n"
+                "brx.idx %r1, ts; @%p1 brx.idx.uni %r2, rs;\n"
+                "L0: ret; L1: exit; L2: trap;");
   function *f = &m->functions[0];
   assert_int_equal(f->table_count, 2);
   assert_int_equal(f->tables[0].kind, TPS_PTX_BRANCH_TARGETS);
@@ -521,8 +520,7 @@ static void function_variables(void **state) {
   function *f = find(m, "f");
   const uint64_t offsets[] = {0, 0, 16, 16, 24, 0, 8, 0};
   assert_int_equal(f->var_count, 8);
-  for (int i = 0; i < 8; i++)
-    assert_int_equal(f->vars[i].offset, offsets[i]);
+  for (int i = 0; i < 8; i++) assert_int_equal(f->vars[i].offset, offsets[i]);
   assert_int_equal(f->local_bytes, 25);
   assert_int_equal(f->shared_bytes, 20);
   assert_int_equal(f->call_bytes, 24);
@@ -547,7 +545,7 @@ static void variables_refused(void **state) {
                "line 4: variable 'x' of more than 1099511627776 bytes");
   module_fails(".foo x;", "line 4: unknown directive '.foo'");
   module_fails(".shared .b32 x = 5;", "line 4: .shared variable 'x' has a "
-               "value");
+                                      "value");
 }
 
 /* --- initialisers */
@@ -641,8 +639,7 @@ static void initialisers_refused(void **state) {
                "line 4: 'x' has more values than its 2 elements");
   module_fails(".global .u8 x[2][2] = {{1, 2, 3}};",
                "line 4: 'x' has more values than its 2 elements");
-  module_fails(".global .u8 x[2] = {{1}};",
-               "line 4: too many braces for 'x'");
+  module_fails(".global .u8 x[2] = {{1}};", "line 4: too many braces for 'x'");
   module_fails(".global .u64 x = nothing;", "line 4: 'nothing' is not defined");
   module_fails(".global .u32 y;\n.global .u16 x = y;",
                "line 5: an address needs 4 or 8 bytes, elements of 'x' have 2");
@@ -659,10 +656,10 @@ static void initialisers_refused(void **state) {
 
 static void opaque_types(void **state) {
   (void)state;
-  tps_ptx_module *m = read_module(
-      ".global .texref t;\n.global .samplerref s = { addr_mode_0 = "
-      "clamp_to_border, filter_mode = nearest };\n.tex .u32 old;\n"
-      ".entry k(.param .surfref p) { ret; }");
+  tps_ptx_module *m =
+      read_module(".global .texref t;\n.global .samplerref s = { addr_mode_0 = "
+                  "clamp_to_border, filter_mode = nearest };\n.tex .u32 old;\n"
+                  ".entry k(.param .surfref p) { ret; }");
   assert_int_equal(find_var(m, "t")->type, TPS_PTX_TEXREF);
   assert_int_equal(find_var(m, "s")->size, 8);
   assert_int_equal(find_var(m, "old")->space, TPS_PTX_GLOBAL);
@@ -730,12 +727,15 @@ static void immediates(void **state) {
   static const struct {
     int type;
     uint64_t bits;
-  } wanted[] = {
-      {TPS_PTX_S64, (uint64_t)-5},       {TPS_PTX_U64, UINT64_MAX},
-      {TPS_PTX_F32, 0x3f800000},         {TPS_PTX_F64, 0x3ff0000000000000},
-      {TPS_PTX_F64, 0x4039000000000000}, {TPS_PTX_S64, 32},
-      {TPS_PTX_S64, 14},                 {TPS_PTX_F32, 0xbf800000},
-      {TPS_PTX_U64, 7}};
+  } wanted[] = {{TPS_PTX_S64, (uint64_t)-5},
+                {TPS_PTX_U64, UINT64_MAX},
+                {TPS_PTX_F32, 0x3f800000},
+                {TPS_PTX_F64, 0x3ff0000000000000},
+                {TPS_PTX_F64, 0x4039000000000000},
+                {TPS_PTX_S64, 32},
+                {TPS_PTX_S64, 14},
+                {TPS_PTX_F32, 0xbf800000},
+                {TPS_PTX_U64, 7}};
   for (int k = 0; k < 9; k++) {
     assert_int_equal(i[k].operands[1].kind, TPS_PTX_OPD_IMM);
     assert_int_equal(i[k].operands[1].type, wanted[k].type);
@@ -780,9 +780,9 @@ static void addresses(void **state) {
   instruction *i = f->instructions;
   static const int64_t offsets[] = {0, 0, 8, -8, -12, 4, 4096, 8, 12, 12, 4};
   static const uint8_t bases[] = {
-      TPS_PTX_OPD_VAR, TPS_PTX_OPD_REG, TPS_PTX_OPD_REG, TPS_PTX_OPD_REG,
-      TPS_PTX_OPD_REG, TPS_PTX_OPD_VAR, TPS_PTX_OPD_IMM, TPS_PTX_OPD_VAR,
-      TPS_PTX_OPD_VAR};
+      TPS_PTX_OPD_VAR, TPS_PTX_OPD_REG, TPS_PTX_OPD_REG,
+      TPS_PTX_OPD_REG, TPS_PTX_OPD_REG, TPS_PTX_OPD_VAR,
+      TPS_PTX_OPD_IMM, TPS_PTX_OPD_VAR, TPS_PTX_OPD_VAR};
   for (int k = 0; k < 11; k++) {
     const tps_ptx_operand *o = &i[k].operands[k == 7 ? 0 : 1];
     assert_int_equal(o->kind, k < 9 ? TPS_PTX_OPD_ADDR : TPS_PTX_OPD_VAR);
@@ -820,8 +820,7 @@ static void vectors_and_packs(void **state) {
   function *f = &m->functions[0];
   instruction *i = f->instructions;
   assert_int_equal(i[0].vector, 2);
-  assert_int_equal(f->parts[i[0].operands[0].first + 1].kind,
-                   TPS_PTX_OPD_SINK);
+  assert_int_equal(f->parts[i[0].operands[0].first + 1].kind, TPS_PTX_OPD_SINK);
   assert_int_equal(i[1].operands[1].count, 4);
   assert_int_equal(f->parts[i[1].operands[1].first + 1].kind, TPS_PTX_OPD_IMM);
   assert_int_equal(i[2].operands[0].kind, TPS_PTX_OPD_VEC);
@@ -876,9 +875,9 @@ static void brackets_flattened(void **state) {
 
 static void video_selectors(void **state) {
   (void)state;
-  tps_ptx_module *m = read_body(
-      "vadd.u32.u32.u32.sat %r1.b0, %r2.h1, %r3, %r4;\n"
-      "vabsdiff4.u32.u32.u32.add %r1, %r2.b3210, %r3, %r4; ret;");
+  tps_ptx_module *m =
+      read_body("vadd.u32.u32.u32.sat %r1.b0, %r2.h1, %r3, %r4;\n"
+                "vabsdiff4.u32.u32.u32.add %r1, %r2.b3210, %r3, %r4; ret;");
   instruction *i = m->functions[0].instructions;
   assert_int_equal(i[0].operands[0].value, 0x80);
   assert_int_equal(i[0].operands[1].value, 0xc1);
@@ -904,13 +903,16 @@ static void operands_refused(void **state) {
              "line 6: 'setp.eq.s32' takes 3 to 4 operands (2 given)");
   body_fails("add.s32 5, %r1, %r2;",
              "line 6: operand 1 of 'add.s32' must be a register");
-  body_fails("add.s32 %r1, %d1, %r2;", "line 6: operand 2 of 'add.s32': "
+  body_fails("add.s32 %r1, %d1, %r2;",
+             "line 6: operand 2 of 'add.s32': "
              "register '%d1' is .b64, not a 32-bit integer");
   body_fails("and.pred %p1, %p2, %r1;", "line 6: operand 3 of 'and.pred': "
-             "register '%r1' is .b32, not .pred");
-  body_fails("ld.global.u64 %r1, [%d1];", "line 6: operand 1 of "
+                                        "register '%r1' is .b32, not .pred");
+  body_fails("ld.global.u64 %r1, [%d1];",
+             "line 6: operand 1 of "
              "'ld.global.u64': register '%r1' is .b32, not a 64-bit integer");
-  body_fails("ld.global.u32 %r1, %d1;", "line 6: operand 2 of "
+  body_fails("ld.global.u32 %r1, %d1;",
+             "line 6: operand 2 of "
              "'ld.global.u32' must be an address in brackets");
   body_fails("setp.eq.s32 %r1, %r1, 0;",
              "line 6: operand 1 of 'setp.eq.s32' must be a predicate");
@@ -919,15 +921,16 @@ static void operands_refused(void **state) {
   body_fails("ld.global.v2.u32 %r1, [%d1];",
              "line 6: operand 1 of 'ld.global.v2.u32' has 1 elements, not 2");
   body_fails("mov.b64 {%r1, %h1}, %d1;", "line 6: operand 1 of 'mov.b64': the "
-             "elements have 48 bits, not 64");
-  body_fails("mul.wide.s32 %r1, %r2, %r3;", "line 6: operand 1 of "
+                                         "elements have 48 bits, not 64");
+  body_fails("mul.wide.s32 %r1, %r2, %r3;",
+             "line 6: operand 1 of "
              "'mul.wide.s32': register '%r1' is .b32, not a 64-bit integer");
   body_fails("add %r1, %r2, %r3;", "line 6: 'add' lacks a type");
   body_fails("@%r1 ret;", "line 6: guard '%r1' is not a predicate register");
   body_fails("mov.u32 %r1, %r2", "line 7: expected ';' after 'mov.u32', "
-             "found '}'");
+                                 "found '}'");
   body_fails("ld.u32 %r1, [%r2+%r3];", "line 6: register '%r3' in a constant "
-             "expression");
+                                       "expression");
   body_fails("mov.u32 %r1, [;", "line 6: expected an operand, found ';'");
   body_fails("atom.global.cas.b32 %r1, [%d1], %r2;",
              "line 6: 'atom.global.cas.b32' takes 4 operands (3 given)");
@@ -940,27 +943,31 @@ static void sorts_of_operands(void **state) {
       "mov.f32 %f1, 0d3FF0000000000000; st.global.b32 [%d1], %f1; "
       "ld.global.b8 %f1, [%d1];\nshfl.sync.idx.b32 %f1, %f2, %f3, 31, -1; "
       "mov.u16 %h1, %tid.x; mov.u32 %r1, %gridid; ret;"));
-  body_fails("add.s32 %r1, %f1, 1;", "line 6: operand 2 of 'add.s32': "
+  body_fails("add.s32 %r1, %f1, 1;",
+             "line 6: operand 2 of 'add.s32': "
              "register '%f1' is .f32, not a 32-bit integer");
-  body_fails("ld.global.f32 %g1, [%d1];", "line 6: operand 1 of "
+  body_fails("ld.global.f32 %g1, [%d1];",
+             "line 6: operand 1 of "
              "'ld.global.f32': register '%g1' is .f64, not a 32-bit float");
   body_fails("mov.b64 %d1, %f1;", "line 6: operand 2 of 'mov.b64': register "
-             "'%f1' is .f32, not a 64-bit register");
+                                  "'%f1' is .f32, not a 64-bit register");
   body_fails("mov.f32 %f1, 1;", "line 6: operand 2 of 'mov.f32' must be a "
-             "float");
+                                "float");
   body_fails("min.s32 %r1, %r2, 1.0;", "line 6: operand 3 of 'min.s32' must "
-             "be an integer");
+                                       "be an integer");
   body_fails("mov.b32 %r1, 1.0;", "line 6: operand 2 of 'mov.b32' must be of "
-             "the instruction's width");
+                                  "the instruction's width");
   body_fails("mov.u64 %d1, %tid.x;", "line 6: operand 2 of 'mov.u64' must be "
-             "of the instruction's width");
+                                     "of the instruction's width");
   body_fails("add.s64 %d1, %d2, a;", "line 6: operand 3 of 'add.s64' must be "
-             "a register or a number");
+                                     "a register or a number");
   body_fails("add.s32 %r1, %r2, -%r3;",
              "line 6: operand 3 of 'add.s32' can't be negated");
-  body_fails("ld.global.u32 %r1, [%r2];", "line 6: operand 2 of "
+  body_fails("ld.global.u32 %r1, [%r2];",
+             "line 6: operand 2 of "
              "'ld.global.u32': register '%r2' is .b32, not a 64-bit address");
-  body_fails("ld.shared.u32 %r1, [%f2];", "line 6: operand 2 of "
+  body_fails("ld.shared.u32 %r1, [%f2];",
+             "line 6: operand 2 of "
              "'ld.shared.u32': register '%f2' is .f32, not a 32-bit address");
 }
 
@@ -969,8 +976,8 @@ static void sorts_of_operands(void **state) {
 static void opcode_parts(void **state) {
   (void)state;
   tps_ptx_instruction i;
-  assert_true(tps_ptx_split_opcode(
-      "ld.global.nc.L1::no_allocate.L2::128B.v4.f32", &i));
+  assert_true(
+      tps_ptx_split_opcode("ld.global.nc.L1::no_allocate.L2::128B.v4.f32", &i));
   assert_int_equal(i.op, TPS_PTX_OP_LD);
   assert_int_equal(i.space, TPS_PTX_GLOBAL);
   assert_int_equal(i.vector, 4);
@@ -1068,15 +1075,15 @@ static void many_forms(void **state) {
 
 static void destinations(void **state) {
   (void)state;
-  tps_ptx_module *m = read_body(
-      "add.s32 %r1, %r2, %r3; st.global.u32 [%d1], %r1; bar.sync 0;\n"
-      "bar.red.or.pred %p1, 0, %p2; mbarrier.arrive.b64 %d1, [%d2];\n"
-      "mbarrier.init.b64 [%d2], 1; atom.add.u32 %r1, [%d1], 1; "
-      "red.add.u32 [%d1], 1; bra L; L: ret;");
+  tps_ptx_module *m =
+      read_body("add.s32 %r1, %r2, %r3; st.global.u32 [%d1], %r1; bar.sync 0;\n"
+                "bar.red.or.pred %p1, 0, %p2; mbarrier.arrive.b64 %d1, [%d2];\n"
+                "mbarrier.init.b64 [%d2], 1; atom.add.u32 %r1, [%d1], 1; "
+                "red.add.u32 [%d1], 1; bra L; L: ret;");
   static const unsigned wanted[] = {1, 0, 0, 1, 1, 0, 1, 0, 0, 0};
   for (int i = 0; i < 10; i++)
-    assert_int_equal(
-        tps_ptx_destinations(&m->functions[0].instructions[i]), wanted[i]);
+    assert_int_equal(tps_ptx_destinations(&m->functions[0].instructions[i]),
+                     wanted[i]);
   tps_ptx_free(m);
 }
 
@@ -1211,16 +1218,19 @@ static void register_demand(void **state) {
   assert_int_equal(demand("mov.u32 %r1, 1; st.global.u32 [0], %r1; ret;"), 1);
   assert_int_equal(demand("ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b];\n"
                           "ld.global.u32 %r1, [%d1]; st.global.u32 [%d2], %r1;"
-                          " ret;"), 4);
+                          " ret;"),
+                   4);
   /* live around the loop: the counter, the sum, the address */
   assert_int_equal(demand("ld.param.u64 %d1, [a]; mov.u32 %r1, 0; mov.u32 %r2,"
                           " 0;\nL: add.s32 %r2, %r2, %r1; add.s32 %r1, %r1, 1;"
                           "\nsetp.lt.s32 %p1, %r1, 9; @%p1 bra L;\n"
-                          "st.global.u32 [%d1], %r2; ret;"), 4);
+                          "st.global.u32 [%d1], %r2; ret;"),
+                   4);
   /* a guarded write does not end the range of the old value */
   assert_int_equal(demand("mov.u32 %r1, 0; mov.u32 %r2, 1;\n"
                           "@%p1 mov.u32 %r1, %r2; st.global.u32 [0], %r1; "
-                          "ret;"), 2);
+                          "ret;"),
+                   2);
 }
 
 /* --- descriptions */
@@ -1292,18 +1302,27 @@ static void check_access(const char *functions, const char *body, int a,
   tps_image_desc_free(&d);
 }
 
-enum { N = TPS_ACCESS_NONE, R = TPS_ACCESS_READ, W = TPS_ACCESS_WRITE,
-       B = TPS_ACCESS_BOTH, U = TPS_ACCESS_UNKNOWN };
+enum {
+  N = TPS_ACCESS_NONE,
+  R = TPS_ACCESS_READ,
+  W = TPS_ACCESS_WRITE,
+  B = TPS_ACCESS_BOTH,
+  U = TPS_ACCESS_UNKNOWN
+};
 
 static void access_in_kernels(void **state) {
   (void)state;
   check_access("", "", N, N);
   check_access("", "ld.global.f32 %f1, [%d1+4]; st.global.f32 [%d2], %f1;", R,
                W);
-  check_access("", "mul.wide.s32 %d3, %r1, 4; add.s64 %d4, %d1, %d3;\n"
-               "ld.global.f32 %f1, [%d4]; st.global.f32 [%d4], %f1;", B, N);
-  check_access("", "mad.wide.s32 %d3, %r1, 4, %d2; atom.global.add.u32 %r1, "
-               "[%d3], 1;", N, B);
+  check_access("",
+               "mul.wide.s32 %d3, %r1, 4; add.s64 %d4, %d1, %d3;\n"
+               "ld.global.f32 %f1, [%d4]; st.global.f32 [%d4], %f1;",
+               B, N);
+  check_access("",
+               "mad.wide.s32 %d3, %r1, 4, %d2; atom.global.add.u32 %r1, "
+               "[%d3], 1;",
+               N, B);
   check_access("", "red.global.add.u32 [%d1], 1; ld.global.u32 %r1, [%d2];", B,
                R);
   check_access("", "selp.b64 %d3, %d1, %d2, %p1; st.global.u32 [%d3], 0;", W,
@@ -1312,14 +1331,22 @@ static void access_in_kernels(void **state) {
   check_access("", "and.b64 %d3, %d2, -16; ld.global.u32 %r1, [%d3];", N, R);
   check_access("", "setp.eq.s64 %p1, %d1, 0; prefetch.global.L2 [%d2];", N, N);
   check_access("", "cp.async.ca.shared.global [%d5], [%d2], 16;", N, R);
-  check_access("", "ld.global.v2.u64 {%d3, %d4}, [%d1]; ld.global.u32 %r1, "
-               "[%d3];", R, N);
-  check_access("", "mov.b64 {%r1, %r2}, %d2; mov.b64 %d3, {%r1, %r2}; "
-               "ld.u32 %r3, [%d3];", N, R);
-  check_access("", "L: add.s64 %d3, %d4, 4; mov.u64 %d4, %d2; "
-               "st.global.u32 [%d3], 1; bra L;", N, W);
-  check_access("", "mov.b64 %d3, a; ld.param.u64 %d4, [%d3]; "
-               "ld.global.u32 %r1, [%d4];", R, N);
+  check_access("",
+               "ld.global.v2.u64 {%d3, %d4}, [%d1]; ld.global.u32 %r1, "
+               "[%d3];",
+               R, N);
+  check_access("",
+               "mov.b64 {%r1, %r2}, %d2; mov.b64 %d3, {%r1, %r2}; "
+               "ld.u32 %r3, [%d3];",
+               N, R);
+  check_access("",
+               "L: add.s64 %d3, %d4, 4; mov.u64 %d4, %d2; "
+               "st.global.u32 [%d3], 1; bra L;",
+               N, W);
+  check_access("",
+               "mov.b64 %d3, a; ld.param.u64 %d4, [%d3]; "
+               "ld.global.u32 %r1, [%d4];",
+               R, N);
 }
 
 static void access_in_calls(void **state) {
@@ -1327,13 +1354,13 @@ static void access_in_calls(void **state) {
   check_access(".func put(.param .b64 x, .param .b32 v) { .reg .b64 %d;\n"
                "ld.param.b64 %d, [x]; st.u32 [%d], 1; ret; }",
                "{ .param .b64 p; .param .b32 v; st.param.b64 [p+0], %d2;\n"
-               "call put, (p, v); }", N, W);
+               "call put, (p, v); }",
+               N, W);
   check_access(".func (.param .b64 r) next(.param .b64 x) { .reg .b64 %d;\n"
                "ld.param.b64 %d, [x]; add.s64 %d, %d, 8; "
                "st.param.b64 [r], %d; ret; }",
                "call (%d3), next, (%d1); ld.u32 %r1, [%d3];", R, N);
-  check_access(".extern .func take(.param .b64 x);", "call take, (%d1);", U,
-               N);
+  check_access(".extern .func take(.param .b64 x);", "call take, (%d1);", U, N);
   check_access("", "p: .callprototype _ (.param .b64 _); call %d3, (%d2), p;",
                N, U);
   check_access(".func f(.param .b64 x, .param .b64 y) { .reg .b64 %d<3>;\n"
@@ -1438,6 +1465,7 @@ static void long_words(void **state) {
 #define T(name) cmocka_unit_test(name)
 
 int main(void) {
+  /* clang-format off */
   const struct CMUnitTest tests[] = {
       T(version_and_target), T(old_version), T(versions_refused), T(no_ptx),
       T(targets_refused), T(nul_bytes), T(blanks), T(words_apart), T(unclosed),
@@ -1461,5 +1489,6 @@ int main(void) {
       T(access_in_kernels), T(access_in_calls), T(truncated), T(mutated),
       T(lines_missing), T(nesting), T(long_words),
   };
+  /* clang-format on */
   return cmocka_run_group_tests_name("ptx", tests, NULL, NULL);
 }

@@ -167,19 +167,21 @@ static int device_properties(lua_State *L) {
   lua_pushstring(L, device->kind == TPS_CUDA ? "cuda" : "sim");
   lua_setfield(L, -2, "kind");
   set_integer(L, "index", device->ordinal);
+/* clang-format off */
 #define INTEGER(field) set_integer(L, #field, p->field);
-  INTEGER(capability_major)
-  INTEGER(capability_minor) INTEGER(multiprocessors) INTEGER(warp_size) INTEGER(
-      max_threads_per_block) INTEGER(max_threads_per_multiprocessor)
-      INTEGER(max_blocks_per_multiprocessor) INTEGER(shared_per_block) INTEGER(
-          shared_per_block_optin) INTEGER(shared_per_multiprocessor)
-          INTEGER(registers_per_block) INTEGER(registers_per_multiprocessor)
-              INTEGER(constant_memory) INTEGER(total_memory) INTEGER(l2_cache)
-                  INTEGER(clock_khz) INTEGER(memory_clock_khz)
-                      INTEGER(memory_bus_bits) INTEGER(async_engines)
-                          INTEGER(priority_least) INTEGER(priority_greatest)
-                              INTEGER(driver_version) INTEGER(runtime_version)
+  INTEGER(capability_major) INTEGER(capability_minor)
+  INTEGER(multiprocessors) INTEGER(warp_size)
+  INTEGER(max_threads_per_block) INTEGER(max_threads_per_multiprocessor)
+  INTEGER(max_blocks_per_multiprocessor)
+  INTEGER(shared_per_block) INTEGER(shared_per_block_optin)
+  INTEGER(shared_per_multiprocessor)
+  INTEGER(registers_per_block) INTEGER(registers_per_multiprocessor)
+  INTEGER(constant_memory) INTEGER(total_memory) INTEGER(l2_cache)
+  INTEGER(clock_khz) INTEGER(memory_clock_khz) INTEGER(memory_bus_bits)
+  INTEGER(async_engines) INTEGER(priority_least) INTEGER(priority_greatest)
+  INTEGER(driver_version) INTEGER(runtime_version)
 #undef INTEGER
+/* clang-format on */
 #define BOOLEAN(field) set_boolean(L, #field, p->field);
                                   BOOLEAN(cooperative_launch) BOOLEAN(clusters)
                                       BOOLEAN(managed_memory)
@@ -247,13 +249,14 @@ static int device_memory_stats(lua_State *L) {
   tps_memory_stats stats;
   tps_memory_get_stats(tps_open(L)->context, device, &stats);
   lua_createtable(L, 0, 10);
+/* clang-format off */
 #define INTEGER(field) set_integer(L, #field, (int64_t)stats.field);
-  INTEGER(live_bytes)
-  INTEGER(live_count) INTEGER(peak_bytes) INTEGER(pending_bytes)
-      INTEGER(pending_count) INTEGER(pinned_bytes) INTEGER(pool_bytes)
-          INTEGER(allocations) INTEGER(frees)
+  INTEGER(live_bytes) INTEGER(live_count) INTEGER(peak_bytes)
+  INTEGER(pending_bytes) INTEGER(pending_count) INTEGER(pinned_bytes)
+  INTEGER(pool_bytes) INTEGER(allocations) INTEGER(frees)
 #undef INTEGER
-              return 1;
+      /* clang-format on */
+      return 1;
 }
 
 static const luaL_Reg device_meta[] = {{"__tostring", device_tostring},

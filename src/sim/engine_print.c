@@ -245,7 +245,7 @@ static void add_format(text *t, const char *format, ...) {
 /* The message, file and function of a lane, as the compiler passed them. Returns
  * where what follows the place begins. */
 static size_t assert_line(engine *e, unsigned lane, text *t, uint64_t message,
-                        uint64_t file, uint32_t line, uint64_t function) {
+                          uint64_t file, uint32_t line, uint64_t function) {
   reader r = {e, lane, 0, 0};
   const uint32_t *tid = (const uint32_t *)(e->base[IN_WARP] + IN_WARP);
   const uint32_t *block = e->block->ctaid;
