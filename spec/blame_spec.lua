@@ -1,5 +1,5 @@
--- docs/reference.md, section Errors: which launch an asynchronous fault is blamed on. Each
--- case needs a process of its own.
+-- docs/reference.md, section Errors: which launch an asynchronous fault is blamed
+-- on. Each case needs a process of its own.
 local tp = require "tpstream"
 local run = require "spec.support.run"
 

@@ -1,5 +1,5 @@
--- docs/reference.md, section Launch. The kernels' names are mangled, so that their PTX alone
--- tells the parameters' types; extern "C" is compile_spec's.
+-- docs/reference.md, section Launch. The kernels' names are mangled, so that their
+-- PTX alone tells the parameters' types; extern "C" is compile_spec's.
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
 local pair = require "spec.support.pair"

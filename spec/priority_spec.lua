@@ -1,4 +1,5 @@
--- docs/reference.md, section Streams: priorities, proven by the order in which things ran.
+-- docs/reference.md, section Streams: priorities, proven by the order in which
+-- things ran.
 local tp = require "tpstream"
 local program = require "spec.support.program"
 

@@ -173,14 +173,14 @@ static int face_strikes(const char *call, tps_error *err) {
 }
 
 /* A call that may fail; `counted` changes when it succeeds. */
-#define FORWARD(call, counted, ...)                                          \
-  do {                                                                       \
-    int code = face_strikes(#call, err);                                     \
-    if (code == 0) code = inner(d)->face->call(inner(d), __VA_ARGS__);       \
-    if (code == 0) {                                                         \
-      counted;                                                               \
-    }                                                                        \
-    return code;                                                             \
+#define FORWARD(call, counted, ...)                                            \
+  do {                                                                         \
+    int code = face_strikes(#call, err);                                       \
+    if (code == 0) code = inner(d)->face->call(inner(d), __VA_ARGS__);         \
+    if (code == 0) {                                                           \
+      counted;                                                                 \
+    }                                                                          \
+    return code;                                                               \
   } while (0)
 
 static int f_memory_info(tps_device *d, uint64_t *left, uint64_t *total,

@@ -33,10 +33,12 @@
 #define STEP 1
 #endif
 
-static const char *const names[] = {
-    [LUA_ONCE] = "Lua's allocation", [LUA_ALL] = "all from Lua's allocation",
-    [C_HERE] = "C's allocation",     [C_ELSEWHERE] = "another thread's allocation",
-    [FACE] = "the device's call"};
+static const char *const names[] = {[LUA_ONCE] = "Lua's allocation",
+                                    [LUA_ALL] = "all from Lua's allocation",
+                                    [C_HERE] = "C's allocation",
+                                    [C_ELSEWHERE] =
+                                        "another thread's allocation",
+                                    [FACE] = "the device's call"};
 
 /* One thing that fails. */
 typedef struct trial {
@@ -130,8 +132,8 @@ static void collect(lua_State *L) {
 /* The error on the top is what a failure of that kind leads to. */
 static void check_error(lua_State *L, const trial *t) {
   const char *text = luaL_tolstring(L, -1, NULL);
-  bool fits = strstr(text, "memory") != NULL ||
-              strstr(text, "the host has no") != NULL;
+  bool fits =
+      strstr(text, "memory") != NULL || strstr(text, "the host has no") != NULL;
   if (t->where == FACE)
     fits = strstr(text, "made to fail") != NULL ||
            (t->code == TPS_OUT_OF_MEMORY && fits);

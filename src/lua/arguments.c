@@ -108,7 +108,7 @@ int tps_option_error(lua_State *L, int index, const char *name,
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   lua_pushfstring(L, "field '%s': %s", name, text);
-  return tps_argument_error(L, index, lua_tostring(L, -1));
+  tps_argument_error(L, index, lua_tostring(L, -1));
 }
 
 bool tps_option_boolean(lua_State *L, int index, const char *name,

@@ -76,6 +76,12 @@ static void push_string(lua_State *L, const char *message) {
   lua_remove(L, -2);
 }
 
+/* lua_error, which Lua's header does not say never returns. */
+static _Noreturn void throw(lua_State * L) {
+  lua_error(L);
+  __builtin_unreachable();
+}
+
 int tps_misuse(lua_State *L, const char *format, ...) {
   char message[1024];
   va_list args;
@@ -83,7 +89,7 @@ int tps_misuse(lua_State *L, const char *format, ...) {
   vsnprintf(message, sizeof message, format, args);
   va_end(args);
   push_string(L, message);
-  return lua_error(L);
+  throw(L);
 }
 
 /* The value on top is the function, or what can be called and then calls it. */
@@ -120,18 +126,18 @@ int tps_argument_error(lua_State *L, int argument, const char *why) {
   lua_Debug ar;
   luaL_checkstack(L, 8, NULL);
   if (!lua_getstack(L, 0, &ar))
-    return tps_misuse(L, "bad argument #%d (%s)", argument, why);
+    tps_misuse(L, "bad argument #%d (%s)", argument, why);
   lua_getinfo(L, "n", &ar);
   if (strcmp(ar.namewhat, "method") == 0 && --argument == 0)
-    return tps_misuse(L, "calling '%s' on bad self (%s)", ar.name, why);
+    tps_misuse(L, "calling '%s' on bad self (%s)", ar.name, why);
   const char *name = ar.name != NULL ? ar.name : push_function_name(L, &ar);
-  return tps_misuse(L, "bad argument #%d to '%s' (%s)", argument, name, why);
+  tps_misuse(L, "bad argument #%d to '%s' (%s)", argument, name, why);
 }
 
 int tps_type_error(lua_State *L, int argument, const char *expected) {
   const char *got = tps_type_name(L, argument);
-  return tps_argument_error(
-      L, argument, lua_pushfstring(L, "%s expected, got %s", expected, got));
+  tps_argument_error(L, argument,
+                     lua_pushfstring(L, "%s expected, got %s", expected, got));
 }
 
 void tps_check_type(lua_State *L, int argument, int type) {
@@ -149,7 +155,7 @@ int tps_interrupted(void *data) {
 /* Ctrl-C while waiting. The stand-alone interpreter's signal handler sets a
  * hook on the main coroutine that raises: called at once, so that it is not
  * raised a second time. */
-static int raise_interrupt(lua_State *L, tps_lua *lua) {
+static _Noreturn void raise_interrupt(lua_State *L, tps_lua *lua) {
   lua_Hook hook = lua_gethook(lua->main);
   if (L == lua->main && hook != NULL && hook != lua->hook) {
     lua_Debug ar;
@@ -159,7 +165,7 @@ static int raise_interrupt(lua_State *L, tps_lua *lua) {
     if (lua_getstack(L, 0, &ar)) hook(L, &ar);
   }
   push_string(L, "interrupted!");
-  return lua_error(L);
+  throw(L);
 }
 
 static void set_text(lua_State *L, const char *field, const char *text) {
@@ -192,7 +198,7 @@ static void push_object(lua_State *L, const tps_error *err) {
 
 int tps_raise_text(lua_State *L, const tps_error *err) {
   push_object(L, err);
-  return lua_error(L);
+  throw(L);
 }
 
 void tps_push_error(lua_State *L, const tps_error *err) {
@@ -205,13 +211,13 @@ void tps_push_error(lua_State *L, const tps_error *err) {
 }
 
 int tps_raise(lua_State *L, const tps_error *err) {
-  if (err->code == TPS_INTERRUPTED) return raise_interrupt(L, tps_lua_of(L));
+  if (err->code == TPS_INTERRUPTED) raise_interrupt(L, tps_lua_of(L));
   if (tps_code_sticky(err->code)) {
     tps_lua_of(L)->fault_told = true;
     tps_callback_drop(L);
   }
   tps_push_error(L, err);
-  return lua_error(L);
+  throw(L);
 }
 
 /* ---- the object ---------------------------------------------------------- */

@@ -123,7 +123,7 @@ static tps_module *push_instance(lua_State *L, const char *name) {
 
 static int module_kernel(lua_State *L) {
   tps_module *module = self(L);
-  tps_error err, other;
+  tps_error err, other = {.code = 0};
   size_t size;
   tps_check_string(L, 2);
   const char *name = lua_tolstring(L, 2, &size);

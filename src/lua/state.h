@@ -175,13 +175,13 @@ bool tps_push_file(lua_State *L, const char *path, tps_error *err);
 /* ---- errors.c ------------------------------------------------------------ */
 
 /* Raises what *err says: a string with position for MISUSE, else an object. */
-TPS_COLD int tps_raise(lua_State *L, const tps_error *err);
+TPS_COLD _Noreturn int tps_raise(lua_State *L, const tps_error *err);
 /* Pushes what tps_raise would raise. */
 void tps_push_error(lua_State *L, const tps_error *err);
 /* The same with the string on the top of the stack as the message. */
-int tps_raise_text(lua_State *L, const tps_error *err);
+_Noreturn int tps_raise_text(lua_State *L, const tps_error *err);
 /* A string error with the position of the calling Lua function. */
-TPS_COLD int tps_misuse(lua_State *L, const char *format, ...)
+TPS_COLD _Noreturn int tps_misuse(lua_State *L, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Sets context->site to the Lua function that called. */
 void tps_site_set(lua_State *L, tps_lua *lua);
@@ -211,8 +211,10 @@ static inline void tps_before_wait(tps_lua *lua) {
 }
 /* As luaL_argerror and its like, but these know methods that are called through
  * pcall by their names, and give the nearest line of the script. */
-TPS_COLD int tps_argument_error(lua_State *L, int argument, const char *why);
-TPS_COLD int tps_type_error(lua_State *L, int argument, const char *expected);
+TPS_COLD _Noreturn int tps_argument_error(lua_State *L, int argument,
+                                          const char *why);
+TPS_COLD _Noreturn int tps_type_error(lua_State *L, int argument,
+                                      const char *expected);
 void tps_check_type(lua_State *L, int argument, int type);
 int tps_interrupted(void *data); /* for context->interrupted */
 /* "number" or the __name of a userdata, for messages. */
@@ -239,8 +241,9 @@ bool tps_option_boolean(lua_State *L, int index, const char *name,
 lua_Integer tps_option_integer(lua_State *L, int index, const char *name,
                                lua_Integer otherwise);
 /* "bad argument #2 to 'x' (field 'count': …)" */
-TPS_COLD int tps_option_error(lua_State *L, int index, const char *name,
-                              const char *format, ...)
+TPS_COLD _Noreturn int tps_option_error(lua_State *L, int index,
+                                        const char *name, const char *format,
+                                        ...)
     __attribute__((format(printf, 4, 5)));
 /* Elements first .. first + count - 1 of `size`: first at index, count after it
  * (absent: all from first on). *offset is 0-based. */

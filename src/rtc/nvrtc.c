@@ -50,6 +50,7 @@ static void add_usual(tps_strings *homes) {
   add_once(homes, "/usr/local/cuda");
   DIR *dir = opendir("/usr/local");
   struct dirent *entry;
+  /* cppcheck-suppress readdirCalled; nobody else reads this directory stream */
   while (dir != NULL && (entry = readdir(dir)) != NULL)
     if (strncmp(entry->d_name, "cuda-", 5) == 0)
       tps_strings_format(&found, "/usr/local/%s", entry->d_name);
