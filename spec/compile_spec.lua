@@ -46,6 +46,17 @@ describe("compile", function()
     assert.equal(5, filled(b))
   end)
 
+  it("refuses defines that are no macro's name", function()
+    for _, bad in ipairs { "A B", "", "1A", "A-B", "F(x", "größe" } do
+      local text = failure(tp.compile, FILL, { defines = { [bad] = 1 } })
+      assert.matches("define", text)
+      assert.is_truthy(text:find(bad, 1, true))
+    end
+    local m <close> = tp.compile(FILL, { defines = { ["TWICE(x)"] = "(2 * (x))",
+      VALUE = "TWICE(4)" } })
+    assert.equal(8, filled(m))
+  end)
+
   it("takes headers from a table", function()
     local m <close> = tp.compile('#include "v.h"\n' .. FILL,
       { headers = { ["v.h"] = "#define VALUE 11" } })

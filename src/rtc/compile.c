@@ -4,6 +4,7 @@
  * A request as the image source of a module. It keeps a copy of the request,
  * so that the module can be compiled for another architecture when it is first
  * used on such a device, and every image it has made. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,11 +115,23 @@ static int check_lines(const char *what, const char *const *items, size_t count,
   return code;
 }
 
+/* An identifier, or one with its parameters: "MAX(a,b)". */
+static int check_macro(const char *name, tps_error *err) {
+  size_t n = 0;
+  while (isalnum((unsigned char)name[n]) || name[n] == '_') n++;
+  size_t length = strlen(name);
+  bool whole = name[n] == '\0' || (name[n] == '(' && name[length - 1] == ')');
+  if (n > 0 && !isdigit((unsigned char)name[0]) && whole) return 0;
+  return tps_fail(err, TPS_MISUSE, "define '%.200s' is not a macro's name",
+                  name);
+}
+
 static int check_defines(const tps_rtc_request *r, tps_error *err) {
   int code = 0;
   for (size_t i = 0; i < r->define_count && code == 0; i++) {
     const tps_rtc_define *d = &r->defines[i];
     code = tps_rtc_check_line("name of a define", d->name, err);
+    if (code == 0) code = check_macro(d->name, err);
     if (code == 0 && d->value != NULL && *d->value != '\0')
       code = tps_rtc_check_line("value of a define", d->value, err);
   }
