@@ -140,19 +140,11 @@ static int module_kernel(lua_State *L) {
   return code == 0 ? 1 : tps_raise(L, &err);
 }
 
-static bool unique(const tps_image_desc *desc, size_t at) {
-  for (size_t i = 0; i < desc->kernel_count; i++)
-    if (i != at && strcmp(desc->kernels[i].plain, desc->kernels[at].plain) == 0)
-      return false;
-  return true;
-}
-
 static int module_kernels(lua_State *L) {
   const tps_image_desc *desc = &self(L)->desc;
   lua_createtable(L, (int)desc->kernel_count, 0);
   for (size_t i = 0; i < desc->kernel_count; i++) {
-    const tps_kernel_desc *k = &desc->kernels[i];
-    lua_pushstring(L, unique(desc, i) ? k->plain : k->signature);
+    lua_pushstring(L, tps_kernel_listed_name(desc, i));
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

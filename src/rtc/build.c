@@ -148,7 +148,8 @@ static void shorten_paths(char *ptx, size_t *size) {
 }
 
 /* NVRTC knows every program by one name; faults shall tell the one that the script
- * gave. False: out of memory. */
+ * gave. One with a quote or a backslash is left out: PTX can't hold it as it is.
+ * False: out of memory. */
 static bool name_program(tps_rtc_build *b, const char *name) {
   static const char old[] = "\"" TPS_RTC_PROGRAM "\"";
   char *found = strstr(b->ptx, "\t.file\t");

@@ -99,8 +99,7 @@ bool tps_same_name(const char *plain, const char *name) {
   return false;
 }
 
-/* As mod:kernels() lists it: plain where that is unique. */
-static const char *listed_name(const tps_image_desc *desc, size_t i) {
+const char *tps_kernel_listed_name(const tps_image_desc *desc, size_t i) {
   const tps_kernel_desc *k = &desc->kernels[i];
   for (size_t j = 0; j < desc->kernel_count; j++)
     if (j != i && strcmp(desc->kernels[j].plain, k->plain) == 0)
@@ -121,7 +120,7 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
   size_t count = 0;
   for (size_t i = 0; i < desc->kernel_count; i++) {
     const tps_kernel_desc *k = &desc->kernels[i];
-    if (!ambiguous) names[count++] = listed_name(desc, i);
+    if (!ambiguous) names[count++] = tps_kernel_listed_name(desc, i);
     else if (tps_same_name(k->plain, name)) names[count++] = k->signature;
   }
   tps_list_nearest(names, count, name, list, sizeof list);

@@ -65,6 +65,9 @@ typedef struct tps_kernel {
 int tps_kernel_find(tps_module *module, const char *name, tps_kernel **out,
                     tps_error *err);
 void tps_kernel_free(tps_kernel *kernel);
+/* What kernel i is called in lists: its plain name where that is unique, else its
+ * signature. */
+const char *tps_kernel_listed_name(const tps_image_desc *desc, size_t i);
 
 /* A variable of the module on `device`, as borrowed memory that keeps the module
  * alive. *desc describes it. NOT_FOUND lists the names there are. */
