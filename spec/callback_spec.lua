@@ -450,7 +450,7 @@ print "never"]]):format(close))
   end)
 end)
 
-describe("a fault", function()
+describe("a fault #fault", function()
   local FAULT = [[
 local tp = require "tpstream"
 local m = require "spec.support.program"("bad",

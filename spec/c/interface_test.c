@@ -425,8 +425,8 @@ static void coroutines(void **unused) {
   tpstream_memory memory = pool_memory(thread, &released);
   tpstream_pushbuffer(thread, NULL, &memory);
   tpstream_pushstream(thread, NULL, NULL);
-  tpstream_buffer b;
-  tpstream_stream s;
+  tpstream_buffer b = {0};
+  tpstream_stream s = {0};
   assert_int_equal(1, tpstream_tobuffer(thread, 1, &b));
   assert_int_equal(1, tpstream_tostream(thread, 2, &s));
   assert_ptr_equal(memory.data, b.data);

@@ -216,8 +216,8 @@ static void damage(void **state) {
   (void)state;
   static const char *const seeds[] = {
       "_ZN2ns4manyIJifEEEvDpPT_",
-      "_Z1fIfENSt9enable_ifIXsrSt7is_sameIT_fE5valueEvE4typeEPNS0_IXaagtstS2_"
-      "Li2EntsrS1_IS2_iE5valueES2_E4typeEPS2_",
+      ("_Z1fIfENSt9enable_ifIXsrSt7is_sameIT_fE5valueEvE4typeEPNS0_IXaagtstS2_"
+       "Li2EntsrS1_IS2_iE5valueES2_E4typeEPS2_"),
       "_Z1kfPKfP6__half13__nv_bfloat166float4PS3_PbPcPvmcb7__half2P1S",
       "_Z1fPFivEPA4_fM1AiPFPFPFvS0_S1_ES2_S3_ES4_S5_E",
       "_Z3runIZ4mainEUliE_EvT_Pi"};

@@ -40,7 +40,11 @@ int __lsan_is_turned_off(void);
 static bool leaks_do_not_count;
 int __lsan_is_turned_off(void) { return leaks_do_not_count; }
 
-static int step(void) { return getenv("TPS_EVERY") != NULL ? 1 : STEP; }
+static int step(void) {
+  int every = STEP;
+  if (getenv("TPS_EVERY") != NULL) every = 1;
+  return every;
+}
 
 /* ---- states -------------------------------------------------------------- */
 

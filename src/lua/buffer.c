@@ -473,7 +473,8 @@ static int buffer_nbytes(lua_State *L) {
 
 static int buffer_ptr(lua_State *L) {
   tps_lua_buffer *b = self(L);
-  lua_pushinteger(L, (lua_Integer)(tps_memory_expose(b->memory) + b->first));
+  lua_pushinteger(L, (lua_Integer)tps_memory_expose(b->memory) +
+                         (lua_Integer)b->first);
   return 1;
 }
 

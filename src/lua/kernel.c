@@ -44,7 +44,7 @@ int tps_push_kernel(lua_State *L, tps_module *module, const char *name,
                     tps_error *err) {
   tps_lua_kernel *box =
       (tps_lua_kernel *)tps_new(L, TPS_TYPE_KERNEL, sizeof(tps_lua_kernel), 0);
-  tps_kernel *kernel;
+  tps_kernel *kernel = NULL;
   int code = module->closed
                  ? tps_fail(err, TPS_MISUSE, "attempt to use a closed module")
                  : tps_kernel_find(module, name, &kernel, err);

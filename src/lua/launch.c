@@ -99,13 +99,14 @@ static void run(lua_State *L, tps_lua_kernel *k, const tps_prepared *prepared,
 
 /* k:launch(shape, ...) */
 int tps_kernel_launch(lua_State *L) {
-  tps_lua_kernel *k = tps_check_kernel(L, 1);
+  tps_check_kernel(L, 1);
   tps_shape shape;
   tps_prepared prepared;
   check_shape(L, 2, &shape);
   tps_stream *stream = tps_option_stream(L, 2, "stream");
   if (stream == NULL) stream = tps_current_stream(L, NULL);
-  k = tps_check_kernel(L, 1); /* a finalizer may have closed it */
+  /* Only now: a finalizer may have closed it. */
+  tps_lua_kernel *k = tps_check_kernel(L, 1);
   prepare(L, k, stream->device, &shape, &prepared);
   run(L, k, &prepared, stream, 3);
   return 0;
@@ -185,7 +186,7 @@ static int64_t best_threads(lua_State *L, tps_lua_kernel *k,
 /* k:forall(n, ...): at least n threads, in blocks of the size with the highest
  * occupancy. */
 int tps_kernel_forall(lua_State *L) {
-  tps_lua_kernel *k = tps_check_kernel(L, 1);
+  tps_check_kernel(L, 1);
   lua_Integer n = tps_check_integer(L, 2);
   tps_shape shape = {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0, false};
   tps_prepared prepared;
@@ -195,7 +196,7 @@ int tps_kernel_forall(lua_State *L) {
     return tps_argument_error(L, 2, lua_tostring(L, -1));
   }
   tps_stream *stream = tps_current_stream(L, NULL);
-  k = tps_check_kernel(L, 1);
+  tps_lua_kernel *k = tps_check_kernel(L, 1);
   if (n == 0) {
     tps_pack(L, k, 3, stream->device); /* the checks still count */
     return 0;

@@ -75,9 +75,9 @@ static void plan_param(tps_plan *p, const tps_param *q) {
   if (q->pointer)
     p->kind = q->certainty == TPS_BY_SIGNATURE ? ARG_POINTER : ARG_ADDRESS;
   else if (q->is_struct) p->kind = ARG_STRUCT;
-  else if (q->certainty == TPS_BY_SIGNATURE && known) plan_dtype(p);
-  else if (q->certainty == TPS_BY_PTX && known && q->dtype >= TPS_FLOAT16 &&
-           q->dtype <= TPS_FLOAT64)
+  else if (known && (q->certainty == TPS_BY_SIGNATURE ||
+                     (q->certainty == TPS_BY_PTX && q->dtype >= TPS_FLOAT16 &&
+                      q->dtype <= TPS_FLOAT64)))
     plan_dtype(p);
   else if (q->certainty == TPS_BY_PTX) plan_ptx(p);
   else plan_raw(p);
@@ -99,27 +99,30 @@ int tps_plan_make(tps_lua_kernel *box, tps_error *err) {
 /* ---- failing ------------------------------------------------------------- */
 
 /* "kernel 'saxpy': argument #1 (float): …" */
-static TPS_COLD void bad_argument(lua_State *L, const tps_lua_kernel *k,
-                                  uint32_t i, const char *why) {
+static TPS_COLD _Noreturn void bad_argument(lua_State *L,
+                                            const tps_lua_kernel *k, uint32_t i,
+                                            const char *why) {
   const char *type = k->kernel->desc->params[i].type;
   tps_misuse(L, "kernel '%s': argument #%u (%s): %s", k->kernel->name, i + 1,
              type == NULL ? "unknown type" : type, why);
 }
 
-static TPS_COLD void bad_type(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                              int index, const char *expected) {
+static TPS_COLD _Noreturn void bad_type(lua_State *L, const tps_lua_kernel *k,
+                                        uint32_t i, int index,
+                                        const char *expected) {
   bad_argument(L, k, i,
                lua_pushfstring(L, "%s expected, got %s", expected,
                                tps_type_name(L, index)));
 }
 
-static TPS_COLD void bad_number(lua_State *L, const tps_lua_kernel *k,
-                                uint32_t i, int index, int dtype, tps_fit fit) {
+static TPS_COLD _Noreturn void bad_number(lua_State *L, const tps_lua_kernel *k,
+                                          uint32_t i, int index, int dtype,
+                                          tps_fit fit) {
   bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
 }
 
-static TPS_COLD void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                              int index, tps_fit fit) {
+static TPS_COLD _Noreturn void bad_bits(lua_State *L, const tps_lua_kernel *k,
+                                        uint32_t i, int index, tps_fit fit) {
   const tps_plan *p = &k->plans[i];
   const char *number;
   if (fit == TPS_NOT_A_NUMBER) bad_type(L, k, i, index, "integer");
@@ -133,8 +136,8 @@ static TPS_COLD void bad_bits(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                                (LUAI_UACINT)p->greatest));
 }
 
-static TPS_COLD void bad_count(lua_State *L, const tps_lua_kernel *k,
-                               int given) {
+static TPS_COLD _Noreturn void bad_count(lua_State *L, const tps_lua_kernel *k,
+                                         int given) {
   tps_misuse(L, "kernel '%s': %u argument%s expected, got %d (%s)",
              k->kernel->name, k->count, k->count == 1 ? "" : "s", given,
              k->kernel->desc->signature);
@@ -150,9 +153,10 @@ static TPS_COLD bool reachable(tps_device *device, const tps_memory *memory) {
          device->face->can_access_peer(device, other);
 }
 
-static TPS_COLD void unreachable(lua_State *L, const tps_lua_kernel *k,
-                                 uint32_t i, tps_device *device,
-                                 const tps_memory *memory) {
+static TPS_COLD _Noreturn void unreachable(lua_State *L,
+                                           const tps_lua_kernel *k, uint32_t i,
+                                           tps_device *device,
+                                           const tps_memory *memory) {
   char a[32], b[32];
   bad_argument(L, k, i,
                lua_pushfstring(L, "the buffer is on %s, the launch on %s",
@@ -181,8 +185,9 @@ static bool element_fits(const tps_plan *p, const tps_lua_buffer *b) {
   return p->either_char && (b->dtype == TPS_INT8 || b->dtype == TPS_UINT8);
 }
 
-static TPS_COLD void bad_element(lua_State *L, const tps_lua_kernel *k,
-                                 uint32_t i, const tps_lua_buffer *b) {
+static TPS_COLD _Noreturn void bad_element(lua_State *L,
+                                           const tps_lua_kernel *k, uint32_t i,
+                                           const tps_lua_buffer *b) {
   const tps_plan *p = &k->plans[i];
   const char *dtype = p->dtype == TPS_BOOL ? "uint8"
                       : p->either_char     ? "int8 or uint8"

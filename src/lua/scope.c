@@ -174,7 +174,7 @@ static slot *need_slot(lua_State *L, tps_frame *frame, tps_device *device) {
   } else {
     slot *more = (slot *)realloc(frame->more, ((size_t)frame->more_count + 1) *
                                                   sizeof *more);
-    if (more == NULL) luaL_error(L, "not enough memory");
+    if (more == NULL) tps_misuse(L, "not enough memory");
     frame->more = more;
     s = &more[frame->more_count++];
   }

@@ -465,11 +465,11 @@ int tps_rtc_compile(tps_context *context, tps_device *device,
   image *first;
   memset(report, 0, sizeof *report);
   int code = new_source(request, &s, err);
-  if (code == 0) {
+  if (s != NULL) {
     code = make_image(s, device, &first, report, err);
     if (code != 0) free_source(s);
   }
-  if (code == 0) {
+  if (s != NULL && code == 0) {
     bool templates = s->templates;
     tps_image_source images = {.data = s,
                                .image = source_image,

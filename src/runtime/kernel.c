@@ -262,8 +262,8 @@ int tps_kernel_get(tps_kernel *kernel, tps_device *device, tps_kernel_on **out,
 
 int tps_kernel_attributes_of(tps_kernel *kernel, tps_device *device,
                              tps_kernel_attributes *out, tps_error *err) {
-  tps_kernel_on *on;
+  tps_kernel_on *on = NULL;
   int code = tps_kernel_get(kernel, device, &on, err);
-  if (code == 0) *out = on->attributes;
+  if (on != NULL) *out = on->attributes;
   return code;
 }

@@ -24,7 +24,8 @@ struct tps_module_parts {
 };
 
 static int no_memory(tps_error *err) {
-  return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  return TPS_NO_HOST_MEMORY;
 }
 
 /* ---- loading on a device ------------------------------------------------- */
@@ -144,7 +145,7 @@ static int describe_binary(tps_module *module, tps_device *device,
 
 static int fill(tps_module *module, tps_device *device, tps_error *err) {
   const tps_image_source *source = &module->parts->source;
-  tps_device_module *loaded;
+  tps_device_module *loaded = NULL;
   size_t size = 0;
   const char *ptx =
       source->ptx != NULL ? source->ptx(source->data, &size) : NULL;
@@ -322,8 +323,8 @@ static int add_extra(tps_module *module, const char *name, uint64_t bytes,
 int tps_module_global(tps_module *module, tps_device *device, const char *name,
                       tps_memory **out, const tps_global_desc **desc,
                       tps_error *err) {
-  tps_device_module *loaded;
-  uint64_t address, bytes;
+  tps_device_module *loaded = NULL;
+  uint64_t address = 0, bytes = 0;
   int code = tps_device_fault(device, err);
   if (code == 0) code = tps_module_on(module, device, &loaded, err);
   if (code != 0) return code;

@@ -105,8 +105,9 @@ int tps_stream_open(tps_context *context, tps_device *device, int priority,
 
 tps_stream *tps_reclaim_stream(tps_local *local, tps_error *err) {
   if (local->reclaim != NULL) return local->reclaim;
-  tps_stream *stream;
-  if (open_stream(local, 0, false, &stream, err) != 0) return NULL;
+  tps_stream *stream = NULL;
+  open_stream(local, 0, false, &stream, err);
+  if (stream == NULL) return NULL;
   stream->parts->internal = true;
   return local->reclaim = stream;
 }

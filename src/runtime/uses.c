@@ -32,7 +32,8 @@ static int grow(tps_memory *memory, tps_error *err) {
   struct tps_memory_parts *parts = memory->parts;
   uint32_t capacity = parts->capacity * 2;
   tps_mark *old = parts->marks == parts->few ? NULL : parts->marks;
-  tps_mark *marks = realloc(old, capacity * sizeof *marks);
+  tps_mark *marks = /* capacity begins at that of `few`: NOLINTNEXTLINE */
+      realloc(old, capacity * sizeof *marks);
   if (marks == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   if (old == NULL) memcpy(marks, parts->few, sizeof parts->few);
