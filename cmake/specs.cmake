@@ -31,6 +31,9 @@ set(TPS_EMBEDDING_TESTS injection_test interface_test states_test)
 set(TPS_WRAPPED malloc calloc realloc aligned_alloc strdup vasprintf asprintf
     mmap tps_sim_device_open)
 
+# What fuzz_test replays the corpora of.
+file(GLOB TPS_FUZZ_TARGETS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/spec/fuzz/*.c)
+
 function(tps_c_test file)
   cmake_path(GET file STEM name)
   add_executable(${name} ${file})
@@ -42,6 +45,9 @@ function(tps_c_test file)
   if(name STREQUAL "injection_test")
     list(TRANSFORM TPS_WRAPPED PREPEND "-Wl,--wrap=" OUTPUT_VARIABLE wraps)
     target_link_options(${name} PRIVATE ${wraps})
+  endif()
+  if(name STREQUAL "fuzz_test")
+    target_sources(${name} PRIVATE ${TPS_FUZZ_TARGETS})
   endif()
   target_link_libraries(${name} PRIVATE tps ${TPS_CMOCKA_LIBRARY})
   set_target_properties(${name} PROPERTIES

@@ -262,9 +262,10 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
         unsigned l = (unsigned)__builtin_ctz(m);                               \
         uint64_t address = a[l] + imm;                                         \
         bool near = fits(r, address - r->base, size, size), local = false;     \
-        const unsigned char *p = r->host + (address - r->base);                \
-        if (!near)                                                             \
-          p = tps_sim_resolve(e, i, l, address, size, ACCESS_LOAD, &local);    \
+        const unsigned char *p = near                                          \
+                                     ? r->host + (address - r->base)           \
+                                     : tps_sim_resolve(e, i, l, address, size, \
+                                                       ACCESS_LOAD, &local);   \
         for (unsigned k = 0; k < n; k++)                                       \
           d[k][l] = local ? (R)(M)tps_sim_load(                                \
                                 e, i, l, address + k * sizeof(M), sizeof(M))   \
@@ -304,13 +305,13 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
       unsigned l = 31u - (unsigned)__builtin_clz(m);                           \
       uint64_t address = a[l] + imm;                                           \
       bool near = fits(r, address - r->base, size, size), local = false;       \
-      unsigned char *p = r->host + (address - r->base);                        \
       m ^= 1u << l;                                                            \
       if (!near && !checked)                                                   \
         check_lanes(e, i, mask, a, sizeof(T_##A) == 8, size);                  \
       checked |= !near;                                                        \
-      if (!near)                                                               \
-        p = tps_sim_resolve(e, i, l, address, size, ACCESS_STORE, &local);     \
+      unsigned char *p = near ? r->host + (address - r->base)                  \
+                              : tps_sim_resolve(e, i, l, address, size,        \
+                                                ACCESS_STORE, &local);         \
       for (unsigned k = 0; k < n; k++) {                                       \
         if (local)                                                             \
           tps_sim_store(e, i, l, address + k * sizeof(M), sizeof(M), s[k][l]); \

@@ -269,6 +269,28 @@ uint64_t tps_sim_address_of(builder *b, const ptx_opd *o, bool *is_local) {
 
 /* --- registers ----------------------------------------------------------- */
 
+/* Whether values of the type have a row of 32 or 64 bits a lane. */
+static bool has_row(uint8_t type) {
+  return type != TPS_PTX_PRED && type != TPS_PTX_NOTYPE &&
+         bits_of_type(type) <= 64;
+}
+
+/* Whether the operand is a register of that class and read or written as one;
+ * what is not is for the caller to refuse. */
+static bool is_plain(builder *b, const ptx_opd *o, uint8_t type) {
+  bool plain = has_row(type) &&
+               (o->kind != TPS_PTX_OPD_REG || has_row(b->regs[o->index].type));
+  b->unsupported |= !plain;
+  return plain;
+}
+
+static bool is_predicate(builder *b, const ptx_opd *o) {
+  bool predicate =
+      o->kind == TPS_PTX_OPD_REG && b->regs[o->index].type == TPS_PTX_PRED;
+  b->unsupported |= !predicate;
+  return predicate;
+}
+
 static uint32_t reg_row(builder *b, const ptx_opd *o) {
   reg_info *r = &b->regs[o->index];
   if (r->alias != NO_OPERAND) return r->alias;
@@ -322,6 +344,7 @@ static uint32_t source_var(builder *b, const ptx_opd *o, bool wide) {
 
 uint32_t tps_sim_source(builder *b, const ptx_opd *o, uint8_t type) {
   bool wide = is_wide(type);
+  if (!is_plain(b, o, type)) return tps_sim_constant(b, 0, wide);
   switch (o->kind) {
   case TPS_PTX_OPD_REG: {
     uint32_t r = source_reg(b, o, type);
@@ -333,13 +356,14 @@ uint32_t tps_sim_source(builder *b, const ptx_opd *o, uint8_t type) {
   case TPS_PTX_OPD_FUNC:
     return tps_sim_constant(
         b, TPS_SIM_CODE_BASE + 16 * (uint64_t)(uint32_t)o->index, wide);
-  default: return tps_sim_constant(b, 0, wide);
+  default: b->unsupported = true; return tps_sim_constant(b, 0, wide);
   }
 }
 
 uint32_t tps_sim_source_pred(builder *b, const ptx_opd *o) {
   if (o->kind == TPS_PTX_OPD_IMM) /* a constant predicate: a row of masks */
     return tps_sim_constant(b, o->value ? FULL : 0, false);
+  if (!is_predicate(b, o)) return SINK_PRED_AT;
   uint32_t r = reg_row(b, o);
   if (!o->negated) return r;
   uint32_t t = tps_sim_temp_pred(b);
@@ -353,7 +377,7 @@ static void promise(builder *b, uint32_t from, uint32_t to, unsigned op) {
 }
 
 uint32_t tps_sim_result(builder *b, const ptx_opd *o, uint8_t type) {
-  if (o->kind != TPS_PTX_OPD_REG) return SINK_AT;
+  if (o->kind != TPS_PTX_OPD_REG || !is_plain(b, o, type)) return SINK_AT;
   uint32_t r = reg_row(b, o);
   bool wide = reg_wide(b, o), have = is_wide(type);
   unsigned reg_bits = bits_of_type(b->regs[o->index].type);
@@ -372,7 +396,8 @@ uint32_t tps_sim_result(builder *b, const ptx_opd *o, uint8_t type) {
 }
 
 uint32_t tps_sim_result_pred(builder *b, const ptx_opd *o) {
-  return o->kind == TPS_PTX_OPD_REG ? reg_row(b, o) : SINK_PRED_AT;
+  if (o->kind != TPS_PTX_OPD_REG || !is_predicate(b, o)) return SINK_PRED_AT;
+  return reg_row(b, o);
 }
 
 void tps_sim_finish(builder *b) {
@@ -388,8 +413,7 @@ void tps_sim_finish(builder *b) {
 bool tps_sim_alias(builder *b, const ptx_opd *o, uint32_t row, bool wide) {
   if (o->kind != TPS_PTX_OPD_REG || b->guard != NO_GUARD) return false;
   reg_info *r = &b->regs[o->index];
-  if (r->defs != 1 || r->row != NO_OPERAND || r->type == TPS_PTX_PRED)
-    return false;
+  if (r->defs != 1 || r->row != NO_OPERAND || !has_row(r->type)) return false;
   if (is_wide(r->type) != wide) return false;
   r->alias = row;
   return true;
