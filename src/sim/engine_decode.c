@@ -43,7 +43,7 @@ static bool decode_control_or_other(builder *b) {
   case TPS_PTX_OP_VOTE: case TPS_PTX_OP_MATCH: case TPS_PTX_OP_REDUX:
   case TPS_PTX_OP_ELECT: case TPS_PTX_OP_ACTIVEMASK:
     return tps_sim_decode_exchange(b);
-  default: return tps_sim_decode_control(b);
+  default: return tps_sim_decode_control(b) || tps_sim_decode_video(b);
   }
 }
 

@@ -166,6 +166,7 @@ bool tps_sim_decode_memory(builder *b);
 bool tps_sim_decode_atomic(builder *b);
 bool tps_sim_decode_control(builder *b);
 bool tps_sim_decode_exchange(builder *b);
+bool tps_sim_decode_video(builder *b);
 int64_t tps_sim_rounding(const builder *b);
 
 #endif

@@ -96,6 +96,8 @@
   X(barrier)
 #define ATOMIC_OPS(X) \
   X(atom)
+#define VIDEO_OPS(X) \
+  X(video)
 /* clang-format on */
 
 /* clang-format off */
@@ -109,6 +111,7 @@ enum {
   EXCHANGE_OPS(X)
   BARRIER_OPS(X)
   ATOMIC_OPS(X)
+  VIDEO_OPS(X)
 #undef X
   HANDLER_COUNT
 };

@@ -24,6 +24,7 @@ void tps_sim_fill_control(handler **table);
 void tps_sim_fill_exchange(handler **table);
 void tps_sim_fill_barrier(handler **table);
 void tps_sim_fill_atomic(handler **table);
+void tps_sim_fill_video(handler **table);
 
 static handler *table[HANDLER_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -56,6 +57,7 @@ static void fill(void) {
   tps_sim_fill_exchange(table);
   tps_sim_fill_barrier(table);
   tps_sim_fill_atomic(table);
+  tps_sim_fill_video(table);
 }
 
 handler *const *tps_sim_handlers(void) {
