@@ -2,20 +2,11 @@
 -- on random inputs.
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
-local program = require "spec.support.program"
+local kernels = require "spec.support.corpus"
 local f32, near, wrap = numbers.f32, numbers.assert_near, numbers.wrap
 
-local function compile(file, options)
-  local source <close> = assert(io.open("spec/corpus/" .. file))
-  local name = file:match "^%d+" .. (options and "t" or "")
-  return program("corpus_" .. name, source:read "a", options)
-end
-
 local function corpus(file)
-  local module
-  setup(function() module = compile(file) end)
-  teardown(function() module:close() end)
-  return function(name) return module:kernel(name) end
+  return kernels.module(setup, teardown, file)
 end
 
 local function blocks(n, size) return (n + size - 1) // size end
@@ -695,8 +686,8 @@ describe("corpus 44 parameters", function()
   end)
 
   it("instantiates templates by name", function()
-    local module <close> = compile("44_params.cu",
-      { names = { "tmpl<double, 3>", "tmpl<unsigned char, 7>" } })
+    local module <close> = kernels.compile("44_params.cu",
+      { names = { "tmpl<double, 3>", "tmpl<unsigned char, 7>" } }, "t")
     local d <close> = tp.zeros("f64", 40)
     local c <close> = tp.zeros("u8", 40)
     local in_double <close> = module:kernel "tmpl<double, 3>"
