@@ -57,6 +57,7 @@ static void release(engine *e, unsigned id) {
       if (g->state != WAITS || g->barrier != id) continue;
       result(e, b, g);
       g->state = RUNS;
+      g->apart = 0;
       g->pc++;
       block->runnable |= 1u << k;
     }
@@ -124,11 +125,13 @@ HANDLER(barrier) {
   for (unsigned l = 0; l < LANES; l++) same |= (uint32_t)(ids[l] == id) << l;
   same &= mask;
   if (same != mask) tps_sim_split(e->warp, e->group, mask & ~same)->pc = i;
-  if (i->imm & ALIGNED && e->warp->group_count > 1) check_aligned(e, i, same);
+  bool waits = (i->imm & KIND) != ARRIVE;
+  if (waits && i->imm & ALIGNED && e->warp->group_count > 1)
+    check_aligned(e, i, same);
   arrive(e, i, id, same, count_of(e, i, lane));
   group *g = e->group;
   g->pc = i + 1;
-  if ((i->imm & KIND) != ARRIVE) {
+  if (waits) {
     g->pc = i;
     g->state = WAITS;
     g->barrier = (uint8_t)id;

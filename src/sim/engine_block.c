@@ -75,6 +75,7 @@ void tps_sim_block_free(struct tps_sim_block *block) {
     free(w->frames);
     free(w->local);
   }
+  free(block->delayed);
   free(block);
 }
 
@@ -146,6 +147,8 @@ tps_sim_block *tps_sim_block_new(tps_sim_launch *launch, uint64_t index) {
   block->spent = 0;
   uint64_t seed = launch->config.seed;
   block->random = seed ? mix(seed + index * 0x9e3779b97f4a7c15ull) | 1 : 0;
+  block->choices = 0;
+  if (seed) tps_sim_delay_ready(block); /* without memory none is held back */
   memset(block->barriers, 0, sizeof block->barriers);
   if (launch->shared_bytes)
     memset(block->e.shared.host, 0, launch->shared_bytes);
@@ -195,12 +198,29 @@ static bool runs(const warp *w) {
   return false;
 }
 
+/* Chance has one warp run, for a while or a moment. */
+static bool go_anywhere(engine *e, uint64_t *left) {
+  struct tps_sim_block *block = e->block;
+  uint32_t skip =
+      tps_sim_roll(block) % (uint32_t)__builtin_popcount(block->runnable);
+  uint32_t some = block->runnable;
+  while (skip-- > 0) some &= some - 1;
+  uint32_t k = (uint32_t)__builtin_ctz(some);
+  int64_t length = TURN_LENGTH;
+  if (tps_sim_chance(block, 2))
+    length = 1 + tps_sim_roll(block) % (tps_sim_roll(block) % 2 ? 256 : 16);
+  turn how;
+  uint64_t used = take_turn(e, k, length, &how);
+  if (how == TURN_BLOCKED && runs(&block->warps[k])) block->runnable |= 1u << k;
+  *left = used < *left && !block->hurry ? *left - used : 0;
+  return how != TURN_TIRED;
+}
+
 /* A turn for every warp that can run. False when all of them only wait. */
 static bool go_round(engine *e, uint64_t *left) {
   struct tps_sim_block *block = e->block;
   bool progress = false;
   uint32_t warps = e->launch->warps, start = block->turn;
-  if (block->random) start = (uint32_t)(block->random >> 20) % warps;
   for (uint32_t n = 0; n < warps; n++) {
     uint32_t k = start + n < warps ? start + n : start + n - warps;
     if (!(block->runnable >> k & 1)) continue;
@@ -226,7 +246,7 @@ __attribute__((noinline)) static tps_sim_outcome run(engine *e, uint64_t left) {
     if (atomic_load_explicit(&block->launch->stop, memory_order_relaxed))
       return TPS_SIM_FAULT;
     if (!block->runnable && block->live) tps_sim_deadlock(e);
-    bool progress = go_round(e, &left);
+    bool progress = block->random ? go_anywhere(e, &left) : go_round(e, &left);
     if (!block->live) return TPS_SIM_DONE;
     if (!left) return TPS_SIM_SLICE;
     if (!progress && block->runnable) return TPS_SIM_YIELD;

@@ -198,6 +198,7 @@ typedef struct group {
   uint8_t state;        /* group_state */
   uint8_t barrier;      /* WAITS: which */
   uint8_t quota;        /* backward branches left before others run */
+  uint8_t apart;        /* with a seed: merges with its like only */
   bool tired;
 } group;
 
@@ -232,6 +233,15 @@ typedef struct barrier {
 
 #define BARRIERS 16
 
+/* A store of a warp that has not taken effect yet (engine_delay.c). */
+typedef struct delayed {
+  uint32_t lanes; /* 0: none */
+  uint8_t size, count;
+  uint64_t low, high; /* addresses */
+  unsigned char *host[LANES];
+  uint64_t value[4][LANES];
+} delayed;
+
 struct engine {
   unsigned char *base[8]; /* less the base's number */
   uint32_t mask;          /* of the running group */
@@ -256,7 +266,12 @@ struct tps_sim_block {
   uint32_t turn;     /* warp that begins */
   uint32_t used;     /* mask of barriers with arrivals */
   uint64_t spent;    /* instructions */
+  /* With a seed: the state of the dice (0 without one), groups and turns
+   * chosen so far, stores held back, by warp; whether others should run now. */
   uint64_t random;
+  uint32_t choices;
+  bool hurry;
+  delayed *delayed;
   barrier barriers[BARRIERS];
   unsigned char *rows; /* IN_BLOCK */
   jmp_buf fault;
@@ -368,6 +383,22 @@ void tps_sim_lanes_exit(engine *e, uint32_t lanes);
 /* The frame of a function at a depth of the warp, made when needed. */
 frame *tps_sim_frame(engine *e, uint32_t depth, const function *of);
 void tps_sim_enter(engine *e, group *g);
+
+/* With a seed: a number of 32 bits. */
+uint32_t tps_sim_roll(struct tps_sim_block *block);
+/* The same for things that happen often at first and more rarely later: true
+ * once in `least` times or less. */
+bool tps_sim_chance(struct tps_sim_block *block, uint32_t least);
+
+/* --- engine_delay.c ------------------------------------------------------ */
+
+/* Before each instruction of a launch with a seed: lets a store that is held
+ * back take effect where it must. True when the instruction is a store that is
+ * held back itself (only if `wanted`), so that it is not to be executed. */
+bool tps_sim_delay(engine *e, const insn *i, bool wanted);
+void tps_sim_delay_flush(delayed *s);
+/* Room for the block's stores, none held back; false: no memory. */
+bool tps_sim_delay_ready(struct tps_sim_block *block);
 
 /* --- engine_exchange.c, engine_barrier.c --------------------------------- */
 

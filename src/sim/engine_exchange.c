@@ -190,6 +190,7 @@ static void release(engine *e, warp *w, uint32_t key, uint32_t member) {
     if (!first) perform(&m, first = g->pc);
     give(e, &m, g->pc, g->frame, g->mask);
     g->state = RUNS;
+    g->apart = 0;
     g->pc++;
   }
 }

@@ -5,20 +5,16 @@
  * one with the lowest pc; groups that meet at one pc and depth become one. A
  * group that keeps jumping backwards while others wait tires after a while and
  * lets them go first, so that lanes may wait for one another.
+ *
+ * With a seed (see the last section) groups part by chance, run in any order
+ * and for as long as chance has it, and meet again late: as late as the next
+ * synchronization.
  */
 #include <stdlib.h>
 
 #include "sim/engine_core.h"
 
 #define QUOTA 64
-
-/* xorshift; 0 with the deterministic order. */
-static uint64_t chance(engine *e) {
-  uint64_t x = e->block->random;
-  if (!x) return 0;
-  x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-  return e->block->random = x;
-}
 
 void tps_sim_warp_begin(engine *e, warp *w) {
   e->warp = w;
@@ -102,7 +98,7 @@ static bool before(const group *x, const group *y) {
 
 static bool meet(const group *x, const group *y) {
   return x->state == RUNS && y->state == RUNS && x->pc == y->pc &&
-         x->depth == y->depth;
+         x->depth == y->depth && x->apart == y->apart;
 }
 
 static void merge(warp *w) {
@@ -121,20 +117,14 @@ static void merge(warp *w) {
 }
 
 /* Merges what may merge and picks the group to run, or NULL. */
-static group *pick(engine *e, warp *w, bool *tired) {
-  uint64_t dice = chance(e);
-  if (w->group_count > 1 && (dice & 7) != 7) merge(w);
+static group *pick(warp *w, bool *tired) {
+  if (w->group_count > 1) merge(w);
   group *best = NULL;
-  unsigned seen = 0;
   for (uint32_t k = 0; k < w->group_count; k++) {
     group *g = &w->groups[k];
     if (g->state != RUNS) continue;
     *tired |= g->tired;
-    if (g->tired) continue;
-    seen++;
-    bool better = !best || before(g, best);
-    if (dice & 8) better = !best || (dice >> 8) % seen == 0;
-    if (better) best = g;
+    if (!g->tired && (!best || before(g, best))) best = g;
   }
   return best;
 }
@@ -167,12 +157,97 @@ static void rest(warp *w) {
     w->groups[k].tired = false, w->groups[k].quota = QUOTA;
 }
 
+/* --- the schedule of a seed ---------------------------------------------- */
+
+uint32_t tps_sim_roll(struct tps_sim_block *block) {
+  uint64_t x = block->random;
+  x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+  block->random = x;
+  return (uint32_t)(x >> 32);
+}
+
+bool tps_sim_chance(struct tps_sim_block *block, uint32_t least) {
+  uint32_t most = least + block->choices / 32;
+  return tps_sim_roll(block) % (most < 256 ? most : 256) == 0;
+}
+
+/* Lanes that go together for no better reason than that they came together may
+ * part: nothing but a synchronization promises more. */
+static void part(engine *e, warp *w) {
+  group *g = &w->groups[tps_sim_roll(e->block) % w->group_count];
+  uint32_t lanes = g->mask & tps_sim_roll(e->block);
+  if (g->state != RUNS || !lanes || lanes == g->mask) return;
+  tps_sim_split(w, g, lanes)->apart = (uint8_t)(1 + tps_sim_roll(e->block) % 7);
+}
+
+static void shake(engine *e, warp *w) {
+  struct tps_sim_block *block = e->block;
+  block->choices++;
+  if (block->delayed && tps_sim_roll(block) % 16 == 0)
+    tps_sim_delay_flush(&block->delayed[w->index]);
+  if (w->group_count > 1 && tps_sim_roll(block) % 8 == 0)
+    w->groups[tps_sim_roll(block) % w->group_count].apart = 0;
+  if (w->group_count < 4 && tps_sim_chance(block, 4)) part(e, w);
+}
+
+static group *pick_any(engine *e, warp *w, bool *tired) {
+  shake(e, w);
+  group *best = pick(w, tired), *any = NULL;
+  uint32_t seen = 0;
+  if (!best || w->group_count == 1 || tps_sim_roll(e->block) % 4 == 0)
+    return best;
+  for (uint32_t k = 0; k < w->group_count; k++) {
+    group *g = &w->groups[k];
+    if (g->state != RUNS || g->tired) continue;
+    if (tps_sim_roll(e->block) % ++seen == 0) any = g;
+  }
+  return any;
+}
+
+/* How many instructions a group runs before the next choice. */
+static int64_t stretch(engine *e) {
+  if (!tps_sim_chance(e->block, 2)) return 1000;
+  return 1 + tps_sim_roll(e->block) % (tps_sim_roll(e->block) % 2 ? 32 : 4);
+}
+
+/* Up to `count` instructions; a store may be held back. */
+static void run_steps(engine *e, const insn *i, const insn *stop,
+                      int64_t count) {
+  bool delays = e->block->delayed != NULL;
+  bool wanted = delays && tps_sim_roll(e->block) % 2 == 0;
+  do {
+    e->left--;
+    if (delays && tps_sim_delay(e, i, wanted)) i++;
+    else i = i->fn(e, i, e->mask);
+  } while (i && i != stop && --count > 0 && !e->block->hurry);
+  if (i) e->group->pc = i;
+}
+
+static turn run_shaken(engine *e, warp *w) {
+  tps_sim_warp_begin(e, w);
+  e->block->hurry = false;
+  for (;;) {
+    bool tired = false;
+    if (w->group_count == 0) return TURN_ENDED;
+    group *g = pick_any(e, w, &tired);
+    if (!g && !tired) return TURN_BLOCKED;
+    if (!g) {
+      rest(w);
+      return TURN_TIRED;
+    }
+    if (e->left <= 0 || e->block->hurry) return TURN_SPENT;
+    tps_sim_enter(e, g);
+    run_steps(e, g->pc, e->multi ? meeting_point(w, g) : NULL, stretch(e));
+  }
+}
+
 turn tps_sim_warp_run(engine *e, warp *w) {
+  if (e->block->random) return run_shaken(e, w);
   tps_sim_warp_begin(e, w);
   for (;;) {
     bool tired = false;
     if (w->group_count == 0) return TURN_ENDED;
-    group *g = pick(e, w, &tired);
+    group *g = pick(w, &tired);
     if (!g && !tired) return TURN_BLOCKED;
     if (!g) {
       rest(w);

@@ -87,6 +87,7 @@ int tps_sim_event_record(tps_device *face, tps_device_event *handle,
     before = record;
   }
   tps_sim_record_unref(before);
+  if (code == 0) tps_sim_chance_call(device->pool, false);
   tps_sim_unlock(device->pool);
   if (code != 0) tps_sim_discard(task);
   return code;
@@ -105,6 +106,7 @@ int tps_sim_stream_wait_event(tps_device *face, tps_device_stream *handle,
   task->u.record = record;
   int code = tps_sim_link_task((tps_sim_stream *)handle, task,
                                record != NULL ? record->task : NULL, err);
+  if (code == 0) tps_sim_chance_call(device->pool, false);
   tps_sim_unlock(device->pool);
   if (code != 0) tps_sim_discard(task);
   return code;
@@ -118,6 +120,7 @@ static bool is_done(const void *what) {
 
 int tps_sim_event_query(tps_device *face, tps_device_event *event,
                         tps_error *err) {
+  tps_sim_asked(to_device(face)->pool);
   bool done = is_done(to_event(event)->record);
   int code = tps_sim_refuse(to_device(face), err);
   if (code != 0 || done) return code;

@@ -166,7 +166,12 @@ void tps_sim_drain(tps_sim_device *device) {
   tps_sim_advance(pool);
   tps_sim_unlock(pool);
   pthread_mutex_lock(&pool->lock);
+  pool->waiting++;
+  pthread_cond_broadcast(&pool->work);
   while (is_busy(device)) pthread_cond_wait(&pool->quiet, &pool->lock);
+  pool->waiting--;
+  for (tps_sim_stream *s = device->streams; s != NULL; s = s->next)
+    tps_sim_chance_remove(s);
   pthread_mutex_unlock(&pool->lock);
   tps_sim_flush(device);
 }
@@ -175,6 +180,7 @@ static void stop_threads(tps_sim_pool *pool) {
   pthread_mutex_lock(&pool->lock);
   pool->stopping = true;
   pthread_cond_broadcast(&pool->work);
+  pthread_cond_broadcast(&pool->calm);
   unsigned count = pool->thread_count;
   pthread_mutex_unlock(&pool->lock);
   for (unsigned i = 0; i < count; i++) pthread_join(pool->ids[i], NULL);
@@ -214,11 +220,12 @@ static void init_lock(tps_sim_pool *pool) {
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(&pool->work, &attributes);
   pthread_cond_init(&pool->quiet, &attributes);
+  pthread_cond_init(&pool->calm, &attributes);
   pthread_condattr_destroy(&attributes);
 }
 
-static void init_patience(tps_sim_patience *patience) {
-  patience->most_ns = processors() > 1 ? LOOK_MOST : 0;
+static void init_patience(tps_sim_patience *patience, bool any) {
+  patience->most_ns = any && processors() > 1 ? LOOK_MOST : 0;
   atomic_init(&patience->ns, patience->most_ns);
 }
 
@@ -226,11 +233,13 @@ static tps_sim_pool *pool_new(unsigned threads, uint64_t seed) {
   tps_sim_pool *pool = calloc(1, sizeof *pool);
   if (pool == NULL) return NULL;
   pool->threads = threads != 0 ? threads : processors();
-  pool->seed = seed;
+  if (seed != 0) pool->threads = 1; /* the order is to be the same each time */
+  pool->seed = pool->dice = seed;
+  pool->fashion = tps_sim_dice(pool);
   pool->handles = 255;
   pool->process = getpid();
-  init_patience(&pool->workers);
-  init_patience(&pool->hosts);
+  init_patience(&pool->workers, seed == 0);
+  init_patience(&pool->hosts, seed == 0);
   pool->ids = calloc(pool->threads, sizeof *pool->ids);
   if (pool->ids == NULL) {
     free(pool);
@@ -243,6 +252,7 @@ static tps_sim_pool *pool_new(unsigned threads, uint64_t seed) {
 static void pool_free(tps_sim_pool *pool) {
   pthread_cond_destroy(&pool->work);
   pthread_cond_destroy(&pool->quiet);
+  pthread_cond_destroy(&pool->calm);
   pthread_mutex_destroy(&pool->lock);
   free(pool->ids);
   free(pool);

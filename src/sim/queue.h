@@ -167,6 +167,8 @@ struct tps_sim_stream {
   unsigned adopters;
   bool to_advance;
   tps_sim_stream *advance_next;
+  bool startable; /* with a seed: in the pool's list of such */
+  tps_sim_stream *startable_next;
 };
 
 /* One recording of an event. */
@@ -238,7 +240,14 @@ struct tps_sim_pool {
   atomic_uint offers;      /* +1 for each offer of work, for those who spin */
   tps_sim_patience workers, hosts;
   bool stopping;
-  uint64_t seed; /* 0, or the state of the dice */
+  uint64_t seed; /* 0: none; what follows is for one (sim/chance.c) */
+  uint64_t dice, fashion;
+  uint64_t allowance; /* turns that the worker may take */
+  uint64_t calls;     /* of the host */
+  unsigned waiting;   /* host threads that do */
+  bool at_liberty, in_turn;
+  pthread_cond_t calm; /* the worker has nothing it may do */
+  tps_sim_stream *startable;
   uint64_t turn;
   uint64_t numbered; /* tasks */
   pid_t process;     /* whose threads these are */
@@ -260,9 +269,11 @@ typedef struct tps_sim_turn {
   bool begins;           /* the engine's launch has to be made */
   uint64_t first, count; /* or fresh parts */
   tps_sim_aside *aside;  /* or one that was set aside */
+  uint64_t slice;        /* instructions for each, 0 for as usual */
 } tps_sim_turn;
 
-/* False when there is nothing to run. */
+/* False when there is nothing to run. With a seed it may start an operation that
+ * needs no worker; t->task is NULL then. */
 bool tps_sim_decide(tps_sim_pool *pool, tps_sim_turn *t);
 /* True when another worker would find something other than yielded blocks. */
 bool tps_sim_has_more(tps_sim_pool *pool);
@@ -270,7 +281,33 @@ uint64_t tps_sim_yielded_blocks(const tps_sim_pool *pool);
 void tps_sim_ring_insert(tps_sim_pool *pool, tps_sim_task *task);
 void tps_sim_ring_remove(tps_sim_pool *pool, tps_sim_task *task);
 void tps_sim_asides_push(tps_sim_asides *list, tps_sim_aside *aside);
+tps_sim_aside *tps_sim_asides_pop(tps_sim_asides *list);
 void tps_sim_asides_move(tps_sim_asides *to, tps_sim_asides *from);
+
+/* Whether the task has a part to hand out: a fresh one; any. */
+bool tps_sim_has_fresh(const tps_sim_task *task);
+bool tps_sim_has_any(const tps_sim_task *task);
+/* Hands out: the making of the engine's launch, if that is still to be done;
+ * the next `count` fresh parts. */
+bool tps_sim_take_beginning(tps_sim_task *task, tps_sim_turn *t);
+void tps_sim_take_fresh(tps_sim_task *task, uint64_t count, tps_sim_turn *t);
+
+/* --- chance.c (lock held in all of it) ------------------------------------ */
+
+uint64_t tps_sim_dice(tps_sim_pool *pool);
+/* A stream whose head waits for nothing becomes a candidate; stops being one. */
+void tps_sim_chance_add(tps_sim_stream *stream);
+void tps_sim_chance_remove(tps_sim_stream *stream);
+bool tps_sim_chance_decide(tps_sim_pool *pool, tps_sim_turn *t);
+/* The worker: whether it may run; if not, to wait until it may. */
+bool tps_sim_chance_may_run(const tps_sim_pool *pool);
+void tps_sim_chance_hold(tps_sim_pool *pool);
+/* In each call of the host that queues or asks: lets the worker take as many
+ * turns as chance has it, at least one when the host asks. Without a seed does
+ * nothing. Gives the lock up meanwhile. */
+void tps_sim_chance_call(tps_sim_pool *pool, bool asks);
+/* Not under the lock: the host asks whether something is done. */
+void tps_sim_asked(tps_sim_pool *pool);
 
 /* --- pool.c --------------------------------------------------------------- */
 
@@ -296,6 +333,8 @@ bool tps_sim_look(tps_sim_patience *patience, bool (*there)(const void *),
 
 /* Starts a first thread if there is none; false: could not. */
 bool tps_sim_ensure_worker(tps_sim_pool *pool);
+/* Waits until somebody calls a worker; false when `ns` (0: any time) passed. */
+bool tps_sim_rest_for(tps_sim_pool *pool, uint64_t ns);
 /* Puts a started task before the workers. */
 void tps_sim_offer(tps_sim_pool *pool, tps_sim_task *task);
 /* No further parts of a task that was offered; those that were begun
@@ -320,7 +359,9 @@ void tps_sim_discard(tps_sim_task *task);
 int tps_sim_queue(tps_sim_stream *stream, tps_sim_task *task, tps_error *err);
 /* Lock held. A started task has ended: wakes whoever waits, frees it. */
 void tps_sim_task_finish(tps_sim_task *task, bool failed);
-/* Lock held. Starts what can be started. */
+/* Lock held. Starts the stream's first task, which waits for nothing. */
+void tps_sim_start_head(tps_sim_stream *stream);
+/* Lock held. Starts what can be started; with a seed: makes it a candidate. */
 void tps_sim_advance(tps_sim_pool *pool);
 /* Lock held. Keeps the first fault and drops what is queued. */
 void tps_sim_device_fault(tps_sim_device *device, const tps_error *fault);

@@ -14,6 +14,8 @@
  * - each 16th decision serves whoever has waited longest, whatever its
  *   priority, so that a kernel that spins can't keep what it waits for from
  *   running; each second one, when no block of the first in line ends.
+ *
+ * With a seed sim/chance.c decides instead.
  */
 #include "sim/queue.h"
 
@@ -22,13 +24,6 @@
 #define RARE_BATCH_NS 500000u /* for those whose turn comes rarely */
 #define RARE_BATCH_MOST 1024u
 #define FRESH_AFTER 8u /* turns of begun blocks per fresh one */
-
-static uint64_t dice(tps_sim_pool *pool) {
-  uint64_t x = pool->seed += UINT64_C(0x9e3779b97f4a7c15);
-  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
 
 /* --- blocks set aside ----------------------------------------------------- */
 
@@ -40,7 +35,7 @@ void tps_sim_asides_push(tps_sim_asides *list, tps_sim_aside *aside) {
   list->count++;
 }
 
-static tps_sim_aside *asides_pop(tps_sim_asides *list) {
+tps_sim_aside *tps_sim_asides_pop(tps_sim_asides *list) {
   tps_sim_aside *aside = list->first;
   list->first = aside->next;
   if (list->first == NULL) list->last = NULL;
@@ -49,7 +44,7 @@ static tps_sim_aside *asides_pop(tps_sim_asides *list) {
 }
 
 void tps_sim_asides_move(tps_sim_asides *to, tps_sim_asides *from) {
-  while (from->count > 0) tps_sim_asides_push(to, asides_pop(from));
+  while (from->count > 0) tps_sim_asides_push(to, tps_sim_asides_pop(from));
 }
 
 /* --- the rings ------------------------------------------------------------ */
@@ -93,33 +88,28 @@ void tps_sim_ring_remove(tps_sim_pool *pool, tps_sim_task *task) {
   pool->runnable--;
 }
 
-static bool has_fresh(const tps_sim_task *task) {
+bool tps_sim_has_fresh(const tps_sim_task *task) {
   return task->next_part < task->parts &&
          task->resident < task->resident_limit && !task->beginning;
 }
 
 static bool has_ready(const tps_sim_task *task) {
-  return task->ready.count > 0 || has_fresh(task);
+  return task->ready.count > 0 || tps_sim_has_fresh(task);
 }
 
-static bool has_any(const tps_sim_task *task) {
+bool tps_sim_has_any(const tps_sim_task *task) {
   return task->yielded.count > 0 || has_ready(task);
 }
 
 /* Of the ring's tasks that have what is wanted, the one that has run for the
- * shortest time. With a seed: any. */
+ * shortest time. */
 static tps_sim_task *ring_find(tps_sim_pool *pool, int level,
                                bool (*wanted)(const tps_sim_task *)) {
   tps_sim_task *first = pool->rings[level], *task = first, *best = NULL;
   if (first == NULL) return NULL;
-  if (pool->seed != 0)
-    for (uint64_t skip = dice(pool) % pool->runnable; skip > 0; skip--)
-      first = task = task->ring_next;
   do {
-    if (wanted(task) && (best == NULL || task->ran_ns < best->ran_ns)) {
+    if (wanted(task) && (best == NULL || task->ran_ns < best->ran_ns))
       best = task;
-      if (pool->seed != 0) break;
-    }
     task = task->ring_next;
   } while (task != first);
   return best;
@@ -144,7 +134,8 @@ static tps_sim_task *longest_waiting(tps_sim_pool *pool) {
     tps_sim_task *first = pool->rings[level], *task = first;
     if (first == NULL) continue;
     do {
-      if (has_any(task) && (best == NULL || task->served < best->served))
+      if (tps_sim_has_any(task) &&
+          (best == NULL || task->served < best->served))
         best = task;
       task = task->ring_next;
     } while (task != first);
@@ -168,32 +159,33 @@ static uint64_t batch_size(const tps_sim_pool *pool, const tps_sim_task *task,
   return count == 0 ? 1 : count;
 }
 
-static void take_fresh(tps_sim_pool *pool, tps_sim_task *task, bool rare,
-                       tps_sim_turn *t) {
+void tps_sim_take_fresh(tps_sim_task *task, uint64_t count, tps_sim_turn *t) {
   t->first = task->next_part;
-  t->count = batch_size(pool, task, rare);
+  t->count = count;
   task->next_part += t->count;
   task->resident += t->count;
   task->aside_picks = 0;
 }
 
 /* Whether a fresh block goes before those begun. */
-static bool prefers_fresh(tps_sim_pool *pool, const tps_sim_task *task) {
-  if (!has_fresh(task)) return false;
+static bool prefers_fresh(const tps_sim_task *task) {
+  if (!tps_sim_has_fresh(task)) return false;
   if (task->ready.count == 0) return true;
   if (task->kind == TPS_SIM_TASK_LAUNCH && task->u.run.cooperative) return true;
-  if (pool->seed != 0) return dice(pool) % 2 == 0;
   return task->aside_picks >= FRESH_AFTER + task->ready.count / 4;
 }
 
-static void take_beginning(tps_sim_task *task, tps_sim_turn *t) {
+bool tps_sim_take_beginning(tps_sim_task *task, tps_sim_turn *t) {
+  if (task->kind != TPS_SIM_TASK_LAUNCH || task->u.run.launch != NULL)
+    return false;
   t->begins = task->beginning = true;
   task->resident++;
+  return true;
 }
 
 static void take_aside(tps_sim_task *task, tps_sim_asides *list,
                        tps_sim_turn *t) {
-  t->aside = asides_pop(list);
+  t->aside = tps_sim_asides_pop(list);
   task->aside_picks++;
   task->fruitless++;
 }
@@ -201,11 +193,12 @@ static void take_aside(tps_sim_task *task, tps_sim_asides *list,
 static void take(tps_sim_pool *pool, tps_sim_task *task, bool rare,
                  tps_sim_turn *t) {
   *t = (tps_sim_turn){.task = task};
-  if (task->kind == TPS_SIM_TASK_LAUNCH && task->u.run.launch == NULL)
-    take_beginning(task, t);
-  else if (prefers_fresh(pool, task)) take_fresh(pool, task, rare, t);
-  else
+  if (tps_sim_take_beginning(task, t)) {
+  } else if (prefers_fresh(task)) {
+    tps_sim_take_fresh(task, batch_size(pool, task, rare), t);
+  } else {
     take_aside(task, task->ready.count > 0 ? &task->ready : &task->yielded, t);
+  }
   task->served = pool->turn;
 }
 
@@ -224,6 +217,7 @@ static tps_sim_task *find_yielded(tps_sim_pool *pool,
 }
 
 bool tps_sim_decide(tps_sim_pool *pool, tps_sim_turn *t) {
+  if (pool->seed != 0) return tps_sim_chance_decide(pool, t);
   if (pool->runnable == 0) return false;
   pool->turn++;
   tps_sim_task *task = find(pool, 0, has_ready);

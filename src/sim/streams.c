@@ -71,6 +71,8 @@ bool tps_sim_sleep_in(tps_sim_pool *pool, tps_sim_waiter **list,
   tps_sim_waiter waiter;
   waiter_init(&waiter, target);
   waiter.next = *list;
+  pool->waiting++;
+  if (pool->seed != 0) pthread_cond_broadcast(&pool->work);
   /* cppcheck-suppress autoVariables ; it leaves the list before the return */
   *list = &waiter;
   struct timespec until = to_timespec(deadline);
@@ -82,13 +84,14 @@ bool tps_sim_sleep_in(tps_sim_pool *pool, tps_sim_waiter **list,
   if (!waiter.woken) {
     while (*list != &waiter) list = &(*list)->next;
     *list = waiter.next;
+    pool->waiting--;
   }
   pthread_cond_destroy(&waiter.changed);
   return waiter.woken;
 }
 
 /* Lock held. Wakes those whose target has been reached. */
-static void wake(tps_sim_waiter **list, uint64_t reached) {
+static void wake(tps_sim_pool *pool, tps_sim_waiter **list, uint64_t reached) {
   while (*list != NULL) {
     tps_sim_waiter *waiter = *list;
     if (waiter->target > reached) {
@@ -96,6 +99,7 @@ static void wake(tps_sim_waiter **list, uint64_t reached) {
       continue;
     }
     *list = waiter->next;
+    pool->waiting--;
     waiter->woken = true;
     pthread_cond_signal(&waiter->changed);
   }
@@ -179,11 +183,12 @@ static void free_dependants(tps_sim_task *task) {
   }
 }
 
-static void finish_record(tps_sim_record *record, bool failed) {
+static void finish_record(tps_sim_pool *pool, tps_sim_record *record,
+                          bool failed) {
   record->task = NULL;
   record->failed = failed;
   atomic_store_explicit(&record->done, true, memory_order_release);
-  wake(&record->waiters, 0);
+  wake(pool, &record->waiters, 0);
 }
 
 static void do_free(tps_sim_task *task) {
@@ -203,19 +208,23 @@ static bool is_awaited(const tps_sim_task *task) {
 
 void tps_sim_task_finish(tps_sim_task *task, bool failed) {
   tps_sim_stream *stream = task->stream;
-  if (is_awaited(task)) pthread_cond_broadcast(&task->device->pool->quiet);
+  tps_sim_pool *pool = task->device->pool;
+  if (is_awaited(task)) pthread_cond_broadcast(&pool->quiet);
   stream->head = task->next;
   if (stream->head == NULL) stream->tail = NULL;
   free_dependants(task);
-  if (task->kind == TPS_SIM_TASK_RECORD) finish_record(task->u.record, failed);
+  if (task->kind == TPS_SIM_TASK_RECORD)
+    finish_record(pool, task->u.record, failed);
   if (task->kind == TPS_SIM_TASK_FREE) do_free(task);
-  if (task->kind == TPS_SIM_TASK_NOTIFY)
+  if (task->kind == TPS_SIM_TASK_NOTIFY) {
     task->u.notice.call(task->u.notice.data, failed);
+    pool->at_liberty = false; /* the host may have waited for this */
+  }
   op_finished(task->op, failed);
   uint64_t number = task->number;
   release(task);
   atomic_store_explicit(&stream->done, number, memory_order_release);
-  wake(&stream->waiters, number);
+  wake(pool, &stream->waiters, number);
   to_advance(stream);
   if (stream->device->unloading != NULL) tps_sim_settle_modules(stream->device);
 }
@@ -256,11 +265,28 @@ static void start(tps_sim_task *task) {
   }
 }
 
+void tps_sim_start_head(tps_sim_stream *stream) { start(stream->head); }
+
 static void stream_free(tps_sim_stream *stream) {
+  tps_sim_chance_remove(stream);
   tps_sim_stream **p = &stream->device->streams;
   while (*p != stream) p = &(*p)->next;
   *p = stream->next;
   free(stream);
+}
+
+static void advance(tps_sim_stream *stream) {
+  tps_sim_task *head = stream->head;
+  if (head == NULL) {
+    if (stream->destroyed && stream->adopters == 0) stream_free(stream);
+  } else if (head->started) {
+    return;
+  } else if (is_doomed(stream->device)) {
+    start(head);
+  } else if (head->blockers == 0) {
+    if (stream->device->pool->seed != 0) tps_sim_chance_add(stream);
+    else start(head);
+  }
 }
 
 void tps_sim_advance(tps_sim_pool *pool) {
@@ -268,13 +294,7 @@ void tps_sim_advance(tps_sim_pool *pool) {
     tps_sim_stream *stream = pool->to_advance;
     pool->to_advance = stream->advance_next;
     stream->to_advance = false;
-    tps_sim_task *head = stream->head;
-    if (head == NULL) {
-      if (stream->destroyed && stream->adopters == 0) stream_free(stream);
-    } else if (!head->started &&
-               (head->blockers == 0 || is_doomed(stream->device))) {
-      start(head);
-    }
+    advance(stream);
   }
 }
 
@@ -305,6 +325,7 @@ void tps_sim_discard(tps_sim_task *task) {
 }
 
 static bool needs_worker(const tps_sim_task *task) {
+  if (task->device->pool->seed != 0) return true;
   return task->kind == TPS_SIM_TASK_LAUNCH || task->kind == TPS_SIM_TASK_COPY ||
          task->kind == TPS_SIM_TASK_FILL;
 }
@@ -370,6 +391,7 @@ int tps_sim_queue(tps_sim_stream *stream, tps_sim_task *task, tps_error *err) {
   tps_sim_pool *pool = stream->device->pool;
   tps_sim_lock(pool);
   int code = tps_sim_link_task(stream, task, NULL, err);
+  if (code == 0) tps_sim_chance_call(pool, false);
   tps_sim_unlock(pool);
   if (code != 0) tps_sim_discard(task);
   return code;
@@ -591,6 +613,7 @@ int tps_sim_stream_query(tps_device *face, tps_device_stream *handle,
   tps_sim_device *device = to_device(face);
   tps_sim_stream *stream = to_stream(handle);
   uint64_t target = atomic_load_explicit(&stream->queued, memory_order_relaxed);
+  tps_sim_asked(device->pool);
   bool idle = is_idle(stream, target);
   if (idle && stream == device->legacy) {
     tps_sim_lock(device->pool);

@@ -7,6 +7,7 @@
  */
 #include "sim/queue.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ typedef struct result {
 
 /* --- running -------------------------------------------------------------- */
 
-static void out_of_memory(tps_sim_task *task) {
+static void out_of_memory(const tps_sim_task *task) {
   tps_sim_launch_cancel(task->u.run.launch, TPS_NO_HOST_MEMORY,
                         "no memory for a block");
 }
@@ -45,9 +46,11 @@ static bool set_aside(tps_sim_block *block, tps_sim_outcome outcome,
   return true;
 }
 
-static void run_block(tps_sim_block *block, tps_sim_aside *aside, result *r) {
+static void run_block(tps_sim_block *block, tps_sim_aside *aside,
+                      uint64_t slice, result *r) {
   for (;;) {
-    tps_sim_outcome outcome = tps_sim_block_run(block, SLICE);
+    tps_sim_outcome outcome =
+        tps_sim_block_run(block, slice != 0 ? slice : SLICE);
     if (outcome == TPS_SIM_FAULT) r->faulted = true;
     if (outcome == TPS_SIM_DONE || outcome == TPS_SIM_FAULT) break;
     if (set_aside(block, outcome, aside, r)) return;
@@ -57,7 +60,8 @@ static void run_block(tps_sim_block *block, tps_sim_aside *aside, result *r) {
   r->finished++;
 }
 
-static void run_fresh(tps_sim_task *task, uint64_t part, result *r) {
+static void run_fresh(const tps_sim_turn *t, uint64_t part, result *r) {
+  const tps_sim_task *task = t->task;
   /* 128 bits: both factors are below 2^63 for the largest grids. */
   unsigned __int128 product =
       (unsigned __int128)part * task->u.run.stride + task->u.run.offset;
@@ -69,7 +73,7 @@ static void run_fresh(tps_sim_task *task, uint64_t part, result *r) {
     r->finished++;
     return;
   }
-  run_block(block, NULL, r);
+  run_block(block, NULL, t->slice, r);
 }
 
 static void begin(tps_sim_task *task, result *r) {
@@ -89,9 +93,9 @@ static void run(const tps_sim_turn *t, result *r) {
   if (t->begins) {
     begin(task, r);
   } else if (t->aside != NULL) {
-    run_block(t->aside->block, t->aside, r);
+    run_block(t->aside->block, t->aside, t->slice, r);
   } else if (task->kind == TPS_SIM_TASK_LAUNCH) {
-    for (uint64_t i = 0; i < t->count; i++) run_fresh(task, t->first + i, r);
+    for (uint64_t i = 0; i < t->count; i++) run_fresh(t, t->first + i, r);
   } else {
     for (uint64_t i = 0; i < t->count; i++)
       tps_sim_transfer_part(task, t->first + i);
@@ -275,18 +279,20 @@ static void rest(tps_sim_pool *pool) {
   pool->idle--;
 }
 
-/* Lock held. All begun blocks only wait: for the host, or for one another. */
-static void nap(tps_sim_pool *pool) {
+bool tps_sim_rest_for(tps_sim_pool *pool, uint64_t ns) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += NAP_NS;
+  until.tv_nsec += (long)ns;
   if (until.tv_nsec >= 1000000000L) {
     until.tv_nsec -= 1000000000L;
     until.tv_sec++;
   }
   pool->idle++;
-  pthread_cond_timedwait(&pool->work, &pool->lock, &until);
+  int status = ns == 0
+                   ? pthread_cond_wait(&pool->work, &pool->lock)
+                   : pthread_cond_timedwait(&pool->work, &pool->lock, &until);
   pool->idle--;
+  return status != ETIMEDOUT;
 }
 
 static void note_begin(tps_sim_task *task) {
@@ -297,7 +303,7 @@ static void note_begin(tps_sim_task *task) {
   atomic_store_explicit(&task->op->state, TPS_OP_RUNNING, memory_order_release);
 }
 
-static void one_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
+static void run_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
   result r = {0};
   note_begin(t->task);
   call_more(pool);
@@ -305,6 +311,10 @@ static void one_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
   run(t, &r);
   pthread_mutex_lock(&pool->lock);
   settle(pool, t, &r);
+}
+
+static void one_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
+  if (t->task != NULL) run_turn(pool, t);
   tps_sim_advance(pool);
   if (pool->garbage != NULL || pool->unloaded != NULL) {
     pool->spinning++; /* back at once: no need to wake another one up */
@@ -312,9 +322,26 @@ static void one_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
     pthread_mutex_lock(&pool->lock);
     pool->spinning--;
   }
+  /* All begun blocks only wait: for the host, or for one another. */
   if (pool->fruitless > 64 &&
       pool->fruitless > 8 * tps_sim_yielded_blocks(pool))
-    nap(pool);
+    tps_sim_rest_for(pool, NAP_NS);
+}
+
+/* With a seed. */
+static void play(tps_sim_pool *pool) {
+  tps_sim_turn t;
+  if (!tps_sim_chance_may_run(pool)) {
+    tps_sim_chance_hold(pool);
+  } else if (tps_sim_decide(pool, &t)) {
+    pool->in_turn = true;
+    one_turn(pool, &t);
+    pool->in_turn = false;
+  } else {
+    pool->allowance = 0;
+    pthread_cond_broadcast(&pool->calm);
+    tps_sim_rest_for(pool, 0);
+  }
 }
 
 static void *worker(void *argument) {
@@ -322,7 +349,8 @@ static void *worker(void *argument) {
   pthread_mutex_lock(&pool->lock);
   while (!pool->stopping) {
     tps_sim_turn t;
-    if (tps_sim_decide(pool, &t)) one_turn(pool, &t);
+    if (pool->seed != 0) play(pool);
+    else if (tps_sim_decide(pool, &t)) one_turn(pool, &t);
     else rest(pool);
   }
   pthread_mutex_unlock(&pool->lock);
