@@ -5,7 +5,7 @@
  * options.c reads the command line, script.c runs what it names, repl.c talks
  * to a person, warning.c shows warnings, signal.c brings Ctrl-C to every
  * coroutine, devices.c answers --devices and checks --device, info.c answers
- * --info, json.c writes what --json asks for.
+ * --info, cache.c --cache, json.c writes what --json asks for.
  */
 #ifndef TPS_HOST_HOST_H
 #define TPS_HOST_HOST_H
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rtc/rtc.h"
 #include "runtime/context.h"
 
 /* Exit statuses of the command. */
@@ -29,6 +30,7 @@ typedef struct host_options {
                           argc if there is none */
   bool interactive, version, execute, no_environment;
   bool help, product_version, devices, info, json, blocking;
+  bool cache, cache_clear;
   const char *device; /* --device, or NULL */
 } host_options;
 
@@ -124,6 +126,13 @@ void host_notice(const tps_context *context, char *out, size_t size);
 bool host_print_devices(const host_options *options);
 /* "sim:0, simulated device", and why it is no GPU; for the banner. */
 void host_describe_device(const host_options *options, char *out, size_t size);
+
+/* ---- cache.c --------------------------------------------------------------
+ */
+
+/* --cache and --cache clear; false when something could not be done. */
+bool host_cache(const host_options *options);
+void host_json_cache(host_json *json, const char *key, const tps_rtc_cache *c);
 
 /* ---- info.c ---------------------------------------------------------------
  */

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <link.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,6 +34,8 @@ typedef struct info {
   char driver_error[2048];
   const char *nvrtc, *nvrtc_path; /* NULL: nvrtc_error says why */
   tps_error nvrtc_error;
+  tps_rtc_cache cache; /* cache_error: its settings make no sense */
+  tps_error cache_error;
   tps_sim_settings sim;
   char sim_error[2048];
 } info;
@@ -81,6 +84,7 @@ static void find_all(info *i) {
   if (size < 0) i->program[0] = '\0';
   find_driver(i);
   i->nvrtc = tps_rtc_version(&i->nvrtc_path, &i->nvrtc_error);
+  tps_rtc_cache_look(&i->cache, &i->cache_error);
   if (tps_sim_settings_read(&i->sim, &err) != 0)
     snprintf(i->sim_error, sizeof i->sim_error, "%s", err.message);
 }
@@ -117,7 +121,13 @@ static void print_parts(const info *i) {
   else
     printf("NVRTC         none (%s; %s)\n", i->nvrtc_error.message,
            i->nvrtc_error.hint);
-  puts("cache         none: every compile is made anew");
+  if (i->cache_error.message[0] != '\0')
+    printf("cache         none (%s)\n", i->cache_error.message);
+  else if (i->cache.folder == NULL)
+    printf("cache         none: %s\n", i->cache.why);
+  else
+    printf("cache         %s, %" PRIu64 " entr%s\n", i->cache.folder,
+           i->cache.entries, i->cache.entries == 1 ? "y" : "ies");
 }
 
 static void print_sim(const info *i) {
@@ -186,7 +196,8 @@ static void write_parts(host_json *json, const info *i) {
   write_part(json, "nvrtc", i->nvrtc, i->nvrtc_path);
   host_json_string(json, "nvrtc_error",
                    i->nvrtc == NULL ? i->nvrtc_error.message : NULL);
-  host_json_string(json, "cache", NULL);
+  if (i->cache.folder != NULL) host_json_cache(json, "cache", &i->cache);
+  else host_json_string(json, "cache", NULL);
 }
 
 static void write_sim(host_json *json, const info *i) {
@@ -225,6 +236,8 @@ bool host_print_info(const host_options *options) {
   tps_context *context = host_open_context(options);
   if (options->json) print_json(&all, context);
   else print_text(options, &all, context);
+  free(all.cache.folder);
+  all.cache.folder = NULL;
   if (context == NULL) return false;
   tps_context_close(context);
   return true;

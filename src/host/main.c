@@ -102,6 +102,8 @@ int main(int argc, char **argv) {
     puts("tpstream " TPS_VERSION " (" LUA_RELEASE ")");
   } else if (options.info) {
     if (!host_print_info(&options)) return STATUS_NO_DEVICE;
+  } else if (options.cache) {
+    if (!host_cache(&options)) return STATUS_ERROR;
   } else if (options.devices) {
     if (!host_print_devices(&options)) return STATUS_NO_DEVICE;
   } else {

@@ -26,7 +26,9 @@ static const char help[] =
     "  --version      show the version of this program\n"
     "  --devices      list the devices there are\n"
     "  --info         show versions, paths and settings of all parts\n"
-    "  --json         make --devices or --info print one JSON document\n"
+    "  --cache        show what is kept of earlier compiles\n"
+    "  --cache clear  empty it\n"
+    "  --json         make --devices, --info or --cache print one JSON document\n"
     "  --device X     use device X: cuda, sim, cuda:1, sim:0, an ordinal\n"
     "  --blocking     let every launch wait, so that a fault shows its launch\n"
     "\n"
@@ -35,6 +37,7 @@ static const char help[] =
     "\n"
     "Environment: LUA_INIT, LUA_PATH, LUA_CPATH and their kind as for lua5.4;\n"
     "TPSTREAM_DEVICE (as --device), TPSTREAM_NVRTC (the compiler's library);\n"
+    "TPSTREAM_CACHE=0 (nothing is kept), TPSTREAM_CACHE_DIR, TPSTREAM_CACHE_SIZE;\n"
     "for the simulated device TPSTREAM_SIM_DEVICES, TPSTREAM_SIM_THREADS,\n"
     "TPSTREAM_SIM_MEMORY, TPSTREAM_SIM_CAPABILITY, TPSTREAM_SIM_TIMEOUT,\n"
     "TPSTREAM_SIM_SEED (--info shows their values).\n"
@@ -68,6 +71,7 @@ static bool *find_flag(host_options *options, const char *name) {
       {"--version", &options->product_version},
       {"--devices", &options->devices},
       {"--info", &options->info},
+      {"--cache", &options->cache},
       {"--json", &options->json},
       {"--blocking", &options->blocking},
   };
@@ -81,7 +85,12 @@ static bool read_long(host_options *options, int *index) {
   char *argument = options->argv[*index];
   bool *flag = find_flag(options, argument);
   if (flag != NULL) {
+    char *next = options->argv[*index + 1];
     *flag = true;
+    if (flag == &options->cache && next != NULL && strcmp(next, "clear") == 0) {
+      options->cache_clear = true;
+      ++*index;
+    }
   } else if (strncmp(argument, "--device=", 9) == 0) {
     options->device = argument + 9;
   } else if (strcmp(argument, "--device") == 0) {
@@ -135,8 +144,9 @@ bool host_options_read(host_options *options, int argc, char **argv) {
     if (!fine) return false;
   }
   options->first = i < argc ? i : argc;
-  if (options->json && !options->devices && !options->info)
-    return complain(options, "'%s' needs --devices or --info", "--json");
+  if (options->json && !options->devices && !options->info && !options->cache)
+    return complain(options, "'%s' needs --devices, --info or --cache",
+                    "--json");
   return true;
 }
 

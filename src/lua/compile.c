@@ -17,7 +17,7 @@
 
 static const char *const option_names[] = {
     "name",  "std",     "arch",     "defines", "include", "headers",
-    "names", "options", "lineinfo", "debug",   NULL};
+    "names", "options", "lineinfo", "debug",   "cache",   NULL};
 
 /* Pops a string and keeps it in the table at `anchors`: nothing else may, once
  * a finalizer changes the options. */
@@ -211,6 +211,7 @@ static void fill_request(lua_State *L, int source, int index, int anchors,
   r->arch = arch_option(L, index, anchors);
   r->lineinfo = tps_option_boolean(L, index, "lineinfo", true);
   r->debug = tps_option_boolean(L, index, "debug", false);
+  r->no_cache = !tps_option_boolean(L, index, "cache", true);
   defines_option(L, index, anchors, r);
   headers_option(L, index, anchors, r);
   r->includes =

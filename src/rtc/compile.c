@@ -226,10 +226,10 @@ static int fail_result(const tps_nvrtc *nvrtc, const tps_strings *options,
     return tps_fail(err, TPS_COMPILER_MISSING,
                     "NVRTC at %s did not find its libnvrtc-builtins.so.%s, "
                     "which belongs beside it: %.*s",
-                    nvrtc->path, nvrtc->version, log_size, why);
+                    nvrtc->about.path, nvrtc->about.version, log_size, why);
   char *all = tps_strings_join(options, " ");
   tps_fail(err, TPS_COMPILER, "NVRTC %s: %.*s; the options were: %s",
-           nvrtc->version, log_size, why, all != NULL ? all : "");
+           nvrtc->about.version, log_size, why, all != NULL ? all : "");
   free(all);
   return TPS_COMPILER;
 }
@@ -265,31 +265,54 @@ static int ask_again(source *s, const tps_nvrtc *nvrtc,
   return code;
 }
 
-static int run_nvrtc(source *s, const tps_nvrtc *nvrtc, image *i,
-                     tps_rtc_report *report, tps_error *err) {
-  tps_strings options = {0};
-  if (!tps_rtc_options(nvrtc, &s->request, i->arch, &options)) {
-    tps_strings_free(&options);
-    return no_memory(err);
-  }
+static int run_nvrtc(source *s, const tps_strings *options, image *i,
+                     tps_error *err) {
+  const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
+  if (nvrtc == NULL) return TPS_COMPILER_MISSING;
   int code =
-      tps_rtc_run(nvrtc, &s->request, &options, &s->names, &i->build, err);
+      tps_rtc_run(nvrtc, &s->request, options, &s->names, &i->build, err);
   if (code == 0 && i->build.result == 0)
-    code = ask_again(s, nvrtc, &options, i, err);
+    code = ask_again(s, nvrtc, options, i, err);
+  return code;
+}
+
+/* The build that an earlier process has kept, or a new one, which is kept. */
+static int find_or_run(source *s, const tps_compiler *compiler,
+                       const tps_store *store, const tps_strings *options,
+                       image *i, tps_error *err) {
+  char key[TPS_DIGEST_TEXT];
+  bool keeps = store->folder != NULL &&
+               tps_cache_key(compiler, &s->request, options, &s->names, key);
+  if (keeps && tps_cache_find(store, key, &i->build)) return 0;
+  int code = run_nvrtc(s, options, i, err);
+  if (keeps && code == 0 && i->build.result == 0)
+    tps_cache_keep(store, key, &i->build);
+  return code;
+}
+
+static int fill_image(source *s, const tps_compiler *compiler,
+                      const tps_store *store, image *i, tps_rtc_report *report,
+                      tps_error *err) {
+  tps_strings options = {0};
+  int code = tps_rtc_options(compiler, &s->request, i->arch, &options)
+                 ? find_or_run(s, compiler, store, &options, i, err)
+                 : no_memory(err);
   if (code == 0) {
     char *log = i->build.log;
     i->build.log = NULL;
     if (!tps_rtc_read_log(log, report)) code = no_memory(err);
   }
   if (code == 0 && i->build.result != 0)
-    code = fail_result(nvrtc, &options, i->build.result, report, err);
+    code = fail_result(tps_nvrtc_open(err), &options, i->build.result, report,
+                       err);
   tps_strings_free(&options);
   return code;
 }
 
 /* The image of that architecture, made if need be. */
-static int image_for(source *s, const char *arch, const tps_nvrtc *nvrtc,
-                     image **out, tps_rtc_report *report, tps_error *err) {
+static int image_for(source *s, const char *arch, const tps_compiler *compiler,
+                     const tps_store *store, image **out,
+                     tps_rtc_report *report, tps_error *err) {
   for (image *i = s->images; i != NULL; i = i->next)
     if (strcmp(i->arch, arch) == 0) {
       *out = i;
@@ -298,7 +321,7 @@ static int image_for(source *s, const char *arch, const tps_nvrtc *nvrtc,
   image *i = calloc(1, sizeof *i);
   if (i == NULL) return no_memory(err);
   snprintf(i->arch, sizeof i->arch, "%s", arch);
-  int code = run_nvrtc(s, nvrtc, i, report, err);
+  int code = fill_image(s, compiler, store, i, report, err);
   if (code != 0) {
     tps_rtc_build_free(&i->build);
     free(i);
@@ -314,11 +337,18 @@ static int image_for(source *s, const char *arch, const tps_nvrtc *nvrtc,
 static int make_image(source *s, const tps_device *device, image **out,
                       tps_rtc_report *report, tps_error *err) {
   char arch[32];
-  const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
-  if (nvrtc == NULL) return TPS_COMPILER_MISSING;
-  int code =
-      tps_rtc_choose_arch(nvrtc, &s->request, device, arch, &report->note, err);
-  return code != 0 ? code : image_for(s, arch, nvrtc, out, report, err);
+  tps_store store;
+  int code = tps_store_open(&store, err);
+  if (code != 0) return code;
+  if (s->request.no_cache) tps_store_close(&store);
+  const tps_compiler *compiler = tps_compiler_known(&store, err);
+  if (compiler == NULL) code = TPS_COMPILER_MISSING;
+  if (code == 0)
+    code = tps_rtc_choose_arch(compiler, &s->request, device, arch,
+                               &report->note, err);
+  if (code == 0) code = image_for(s, arch, compiler, &store, out, report, err);
+  tps_store_close(&store);
+  return code;
 }
 
 /* ---- the source that a module sees --------------------------------------- */

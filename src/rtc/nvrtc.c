@@ -95,6 +95,7 @@ static void list_homes(tps_strings *homes) {
 /* ---- opening ------------------------------------------------------------- */
 
 typedef struct search {
+  bool probing; /* the first file that is there will do */
   void *library;
   char *path;          /* of the library that opened */
   tps_strings looked;  /* folders without it */
@@ -103,18 +104,18 @@ typedef struct search {
 
 static void try_file(search *s, const char *path) {
   if (access(path, R_OK) != 0) return;
-  s->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (s->library != NULL) s->path = strdup(path);
+  if (!s->probing) s->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (s->probing || s->library != NULL) s->path = strdup(path);
   else tps_strings_add(&s->refused, dlerror());
 }
 
 static void try_folder(search *s, const char *folder) {
   char path[4096];
-  for (size_t i = 0; i < FILE_NAMES && s->library == NULL; i++)
+  for (size_t i = 0; i < FILE_NAMES && s->path == NULL; i++)
     if (snprintf(path, sizeof path, "%s/%s", folder, file_names[i]) <
         (int)sizeof path)
       try_file(s, path);
-  if (s->library == NULL) add_once(&s->looked, folder);
+  if (s->path == NULL) add_once(&s->looked, folder);
 }
 
 static void try_homes(search *s) {
@@ -122,7 +123,7 @@ static void try_homes(search *s) {
   char folder[4096];
   list_homes(&homes);
   for (size_t i = 0; i < homes.count; i++)
-    for (size_t j = 0; j < FOLDERS && s->library == NULL; j++) {
+    for (size_t j = 0; j < FOLDERS && s->path == NULL; j++) {
       struct stat info;
       if (snprintf(folder, sizeof folder, "%s/%s", homes.items[i],
                    folders[j]) >= (int)sizeof folder)
@@ -134,11 +135,11 @@ static void try_homes(search *s) {
 }
 
 static void try_loader(search *s) {
-  for (size_t i = 0; i < FILE_NAMES && s->library == NULL; i++) {
+  for (size_t i = 0; i < FILE_NAMES && s->path == NULL; i++) {
     s->library = dlopen(file_names[i], RTLD_NOW | RTLD_LOCAL);
     if (s->library != NULL) s->path = strdup(file_names[i]);
   }
-  if (s->library == NULL) add_once(&s->looked, "the loader's own path");
+  if (s->path == NULL) add_once(&s->looked, "the loader's own path");
 }
 
 static void try_chosen(search *s, const char *chosen) {
@@ -146,7 +147,7 @@ static void try_chosen(search *s, const char *chosen) {
   if (stat(chosen, &info) == 0 && S_ISDIR(info.st_mode)) try_folder(s, chosen);
   else {
     try_file(s, chosen);
-    if (s->library == NULL) add_once(&s->looked, chosen);
+    if (s->path == NULL) add_once(&s->looked, chosen);
   }
 }
 
@@ -157,7 +158,7 @@ static void find_library(search *s) {
     return;
   }
   try_homes(s);
-  if (s->library == NULL) try_loader(s);
+  if (s->path == NULL && !s->probing) try_loader(s);
 }
 
 static int fail_missing(const search *s, tps_error *err) {
@@ -213,18 +214,19 @@ static int ascending(const void *a, const void *b) {
 }
 
 static void read_archs(tps_nvrtc *n) {
+  tps_compiler *about = &n->about;
   int count = 0;
   if (n->GetNumSupportedArchs(&count) != 0 || count <= 0) return;
   int *all = calloc((size_t)count, sizeof *all);
   if (all != NULL && n->GetSupportedArchs(all) == 0) {
     qsort(all, (size_t)count, sizeof *all, ascending);
     for (int i = 0; i < count && i < TPS_NVRTC_MAX_ARCHS; i++)
-      n->archs[n->arch_count++] = all[i];
+      about->archs[about->arch_count++] = all[i];
   }
   free(all);
 }
 
-static void add_include(tps_nvrtc *n, const char *base, const char *below) {
+static void add_include(tps_compiler *n, const char *base, const char *below) {
   char file[4096];
   char folder[4000];
   if (n->includes.count > 0 || snprintf(folder, sizeof folder, "%s/%s", base,
@@ -238,8 +240,8 @@ static void add_include(tps_nvrtc *n, const char *base, const char *below) {
   if (access(file, R_OK) == 0) tps_strings_add(&n->includes, file);
 }
 
-/* The headers that belong to the library come first. */
-static void find_includes(tps_nvrtc *n) {
+/* Those that belong to the library come first. */
+void tps_nvrtc_find_includes(tps_compiler *n) {
   tps_strings homes = {0};
   char *real = realpath(n->path, NULL);
   char *slash = real != NULL ? strrchr(real, '/') : NULL;
@@ -263,11 +265,12 @@ static void find_path(tps_nvrtc *n) {
   Dl_info info;
   void *function;
   memcpy(&function, &n->Version, sizeof function);
-  if (strchr(n->path, '/') != NULL || dladdr(function, &info) == 0) return;
+  if (strchr(n->about.path, '/') != NULL || dladdr(function, &info) == 0)
+    return;
   char *path = strdup(info.dli_fname);
   if (path == NULL) return;
-  free(n->path);
-  n->path = path;
+  free(n->about.path);
+  n->about.path = path;
 }
 
 static int fill(const search *s, tps_nvrtc *n, tps_error *err) {
@@ -276,14 +279,16 @@ static int fill(const search *s, tps_nvrtc *n, tps_error *err) {
     return tps_fail(err, TPS_COMPILER_MISSING,
                     "NVRTC at %s lacks %s: version 11.2 or newer is needed",
                     s->path, missing);
-  n->path = strdup(s->path);
-  if (n->path == NULL)
+  tps_compiler *about = &n->about;
+  about->path = strdup(s->path);
+  if (about->path == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   find_path(n);
-  n->Version(&n->major, &n->minor);
-  snprintf(n->version, sizeof n->version, "%d.%d", n->major, n->minor);
+  n->Version(&about->major, &about->minor);
+  snprintf(about->version, sizeof about->version, "%d.%d", about->major,
+           about->minor);
   read_archs(n);
-  find_includes(n);
+  tps_nvrtc_find_includes(about);
   return 0;
 }
 
@@ -314,9 +319,24 @@ const tps_nvrtc *tps_nvrtc_open(tps_error *err) {
   return n;
 }
 
+const tps_compiler *tps_nvrtc_opened(void) {
+  pthread_mutex_lock(&lock);
+  const tps_nvrtc *n = opened;
+  pthread_mutex_unlock(&lock);
+  return n != NULL ? &n->about : NULL;
+}
+
+char *tps_nvrtc_candidate(void) {
+  search s = {.probing = true};
+  find_library(&s);
+  tps_strings_free(&s.looked);
+  tps_strings_free(&s.refused);
+  return s.path;
+}
+
 const char *tps_rtc_version(const char **path, tps_error *err) {
   const tps_nvrtc *n = tps_nvrtc_open(err);
   if (n == NULL) return NULL;
-  if (path != NULL) *path = n->path;
-  return n->version;
+  if (path != NULL) *path = n->about.path;
+  return n->about.version;
 }

@@ -9,21 +9,21 @@
 
 #include "rtc/parts.h"
 
-static bool knows(const tps_nvrtc *nvrtc, int arch) {
+static bool knows(const tps_compiler *nvrtc, int arch) {
   for (int i = 0; i < nvrtc->arch_count; i++)
     if (nvrtc->archs[i] == arch) return true;
   return false;
 }
 
 /* The highest known that is not above `arch`, or 0. */
-static int below(const tps_nvrtc *nvrtc, int arch) {
+static int below(const tps_compiler *nvrtc, int arch) {
   int best = 0;
   for (int i = 0; i < nvrtc->arch_count; i++)
     if (nvrtc->archs[i] <= arch) best = nvrtc->archs[i];
   return best;
 }
 
-static int fail_unknown(const tps_nvrtc *nvrtc, const char *arch,
+static int fail_unknown(const tps_compiler *nvrtc, const char *arch,
                         tps_error *err) {
   char known[TPS_NVRTC_MAX_ARCHS * 8] = "";
   size_t size = 0;
@@ -37,7 +37,7 @@ static int fail_unknown(const tps_nvrtc *nvrtc, const char *arch,
 }
 
 /* "80", "sm_90a", "compute_100f". */
-static int chosen_arch(const tps_nvrtc *nvrtc, const char *text,
+static int chosen_arch(const tps_compiler *nvrtc, const char *text,
                        const tps_device *device, char arch[32],
                        tps_error *err) {
   static const char *const prefixes[] = {"sm_", "compute_"};
@@ -59,7 +59,7 @@ static int chosen_arch(const tps_nvrtc *nvrtc, const char *text,
   return 0;
 }
 
-static int device_arch(const tps_nvrtc *nvrtc, const tps_device *device,
+static int device_arch(const tps_compiler *nvrtc, const tps_device *device,
                        char arch[32], char **note, tps_error *err) {
   const tps_device_properties *p = &device->properties;
   int wanted = p->capability_major * 10 + p->capability_minor;
@@ -83,7 +83,8 @@ static int device_arch(const tps_nvrtc *nvrtc, const tps_device *device,
   return 0;
 }
 
-int tps_rtc_choose_arch(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
+int tps_rtc_choose_arch(const tps_compiler *nvrtc,
+                        const tps_rtc_request *request,
                         const tps_device *device, char arch[32], char **note,
                         tps_error *err) {
   if (request->arch != NULL)
@@ -113,7 +114,7 @@ static bool add_defines(const tps_rtc_request *r, tps_strings *out) {
   return true;
 }
 
-static bool add_includes(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
+static bool add_includes(const tps_compiler *nvrtc, const tps_rtc_request *r,
                          tps_strings *out) {
   for (size_t i = 0; i < r->include_count; i++)
     if (!tps_strings_format(out, "-I%s", r->includes[i])) return false;
@@ -123,7 +124,7 @@ static bool add_includes(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   return true;
 }
 
-bool tps_rtc_options(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
+bool tps_rtc_options(const tps_compiler *nvrtc, const tps_rtc_request *r,
                      const char *arch, tps_strings *out) {
   if (!given(r, "-arch", "--gpu-architecture") &&
       !tps_strings_format(out, "-arch=%s", arch))

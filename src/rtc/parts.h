@@ -3,12 +3,16 @@
  *
  * What the files of rtc/ show each other:
  *   nvrtc.c    the library: where it lies, its functions, what it knows
+ *   compiler.c what it knows, without opening it if that was kept
  *   shims.c    the C library's headers that NVRTC lacks
  *   source.c   checks of the text
  *   scan.c     which names of the text are worth asking types of
  *   options.c  request and device → NVRTC's options
  *   build.c    one program through NVRTC
  *   log.c      NVRTC's log → diagnostics
+ *   digest.c   digests; store.c entries in a folder
+ *   closure.c  the files that a compile may read
+ *   cache.c    builds that are kept between processes
  *   compile.c  the request as a module's image source
  *   locate.c   a literal's place in a Lua script
  */
@@ -18,7 +22,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "rtc/digest.h"
 #include "rtc/rtc.h"
+#include "rtc/store.h"
 
 /* ---- strings ------------------------------------------------------------- */
 
@@ -44,6 +50,16 @@ typedef struct tps_nvrtc_program tps_nvrtc_program;
 
 #define TPS_NVRTC_MAX_ARCHS 64
 
+/* What there is to know of an NVRTC. */
+typedef struct tps_compiler {
+  int major, minor;
+  char version[16];
+  int archs[TPS_NVRTC_MAX_ARCHS]; /* 75, 80, … ascending */
+  int arch_count;
+  char *path;           /* of the library */
+  tps_strings includes; /* the toolkit's own directories */
+} tps_compiler;
+
 /* The names are NVRTC's without the prefix. Results: 0 or NVRTC's number. */
 typedef struct tps_nvrtc {
   const char *(*GetErrorString)(int);
@@ -64,12 +80,7 @@ typedef struct tps_nvrtc {
   int (*GetProgramLog)(tps_nvrtc_program *, char *);
   int (*AddNameExpression)(tps_nvrtc_program *, const char *);
   int (*GetLoweredName)(tps_nvrtc_program *, const char *, const char **);
-  int major, minor;
-  char version[16];
-  int archs[TPS_NVRTC_MAX_ARCHS]; /* 75, 80, … ascending */
-  int arch_count;
-  char *path;
-  tps_strings includes; /* the toolkit's own directories */
+  tps_compiler about;
 } tps_nvrtc;
 
 enum { /* NVRTC's results that are told apart */
@@ -82,6 +93,17 @@ enum { /* NVRTC's results that are told apart */
 /* Opened once, the same ever after; a failure is tried again at the next call.
  * Thread-safe. NULL: COMPILER_MISSING. */
 const tps_nvrtc *tps_nvrtc_open(tps_error *err);
+/* What it would be, had it been opened: the same struct at every call, or NULL
+ * if it hasn't. */
+const tps_compiler *tps_nvrtc_opened(void);
+/* The file that opening would try first, owned; NULL: none in a known place. */
+char *tps_nvrtc_candidate(void);
+/* The toolkit's headers for the library at compiler->path. */
+void tps_nvrtc_find_includes(tps_compiler *compiler);
+
+/* As tps_nvrtc_open, but opens the library only if what it knows was not kept in
+ * the store by an earlier process. */
+const tps_compiler *tps_compiler_known(const tps_store *store, tps_error *err);
 
 /* ---- headers ------------------------------------------------------------- */
 
@@ -109,10 +131,11 @@ bool tps_rtc_scan(const char *source, tps_strings *names, bool *templates);
 
 /* The value of -arch for `device`, or for the request's own `arch`, into
  * `arch`. *note (owned) is set when the device is newer than NVRTC. */
-int tps_rtc_choose_arch(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
+int tps_rtc_choose_arch(const tps_compiler *nvrtc,
+                        const tps_rtc_request *request,
                         const tps_device *device, char arch[32], char **note,
                         tps_error *err);
-bool tps_rtc_options(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
+bool tps_rtc_options(const tps_compiler *nvrtc, const tps_rtc_request *request,
                      const char *arch, tps_strings *out);
 
 /* ---- one program --------------------------------------------------------- */
@@ -142,6 +165,25 @@ void tps_rtc_build_free(tps_rtc_build *build);
 
 /* Appends the symbols of kernels in the PTX that are not mangled. */
 bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain);
+
+/* ---- the cache ----------------------------------------------------------- */
+
+/* Adds all files that the compile may read, by path and content. False: they
+ * can't be known. */
+bool tps_rtc_closure(const tps_compiler *compiler,
+                     const tps_rtc_request *request, const tps_strings *options,
+                     tps_digest *digest);
+
+/* The key of what tps_rtc_run would build; false: it must not be kept, since
+ * what the compile reads can't be told. */
+bool tps_cache_key(const tps_compiler *compiler, const tps_rtc_request *request,
+                   const tps_strings *options, const tps_strings *names,
+                   char key[TPS_DIGEST_TEXT]);
+/* Fills `build` with one that succeeded before. */
+bool tps_cache_find(const tps_store *store, const char *key,
+                    tps_rtc_build *build);
+void tps_cache_keep(const tps_store *store, const char *key,
+                    const tps_rtc_build *build);
 
 /* ---- the log ------------------------------------------------------------- */
 

@@ -31,6 +31,8 @@ typedef struct tps_rtc_request {
   const char *std;  /* "c++17", NULL: NVRTC's default */
   const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
   bool lineinfo, debug;
+  bool no_cache; /* neither look for the build of an earlier process nor keep
+                    this one */
   const tps_rtc_define *defines;
   size_t define_count;
   const char *const *includes;
@@ -88,6 +90,17 @@ int tps_rtc_compile(tps_context *context, tps_device *device,
  * none. */
 int tps_rtc_locate(const char *script, size_t script_size, const char *source,
                    size_t source_size, int call_line);
+
+/* What is kept between processes (rtc/store.h). */
+typedef struct tps_rtc_cache {
+  char *folder;    /* owned, to be freed; NULL: there is none */
+  const char *why; /* there is none */
+  uint64_t entries, bytes, limit;
+} tps_rtc_cache;
+/* MISUSE when a setting makes no sense. */
+int tps_rtc_cache_look(tps_rtc_cache *out, tps_error *err);
+/* Empties it; *left is how many entries could not be removed. */
+int tps_rtc_cache_clear(uint64_t *left, tps_error *err);
 
 /* "13.0" once NVRTC has been opened or can be, else NULL with *err filled;
  * *path is where the library lies. Opens it. */
