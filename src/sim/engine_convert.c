@@ -274,11 +274,15 @@ static inline uint32_t f64_to_bf16(double x, int64_t flags) {
   bool keep = x != x && !(flags & FLAG_SAT);
   return keep ? nan_of(x, 0x7f80, 7) : to_bf16(x, flags);
 }
-/* Rounding half away is an addition on the bits. */
+/* Rounding half away is an addition on the bits, .satfinite a subtraction of
+ * the last place from what is not finite, NaNs too. */
 static inline uint32_t to_tf32(double x, int64_t flags) {
   int rounding = (int)(flags & ROUND_BITS);
-  if (rounding == ROUND_RNA)
-    return (bits_of((float)x) + (x == x ? 0x1000u : 0)) & ~0x1fffu;
+  if (rounding == ROUND_RNA) {
+    uint32_t r = (bits_of((float)x) + (x == x ? 0x1000u : 0)) & ~0x1fffu;
+    bool cap = flags & FLAG_SATFINITE && (r & 0x7fffffffu) >= 0x7f800000u;
+    return cap ? r - 0x2000u : r;
+  }
   return tf32_from(adjust(x, flags), rounding);
 }
 #define NARROW(name, F, to)                                                    \
@@ -324,12 +328,14 @@ NARROW_X2(bf16x2_f32, to_bf16)
 typedef struct halves_of {
   float x, y, z;
 } halves_of;
-/* .ftz flushes what is subnormal in f16: results before they are rounded, fused
- * ones after. */
-static inline double tiny(double x) {
-  return fabs(x) < 0x1p-14 ? copysign(0, x) : x;
+/* .ftz flushes what is subnormal, results if they are so after a rounding that
+ * knows no least exponent: those below least * (1 - half a place) then. */
+static inline double tiny(double x, double least) {
+  return fabs(x) < least ? copysign(0, x) : x;
 }
-#define HALF_OP(name, from, to, expression, fused)                             \
+/* The NaN that stands for what lies outside a tensor: .oob makes it nought. */
+static inline bool is_oob(uint32_t h) { return (h & 0x7fff) == 0x7ff7; }
+#define HALF_OP(name, from, to, least, place, expression)                      \
   HANDLER(name) {                                                              \
     uint32_t *d = ROW(uint32_t, i->d);                                         \
     const uint32_t *a = ROW(uint32_t, i->a), *b = ROW(uint32_t, i->b);         \
@@ -344,45 +350,59 @@ static inline double tiny(double x) {
       for (unsigned s = 0; s < (two ? 32 : 16); s += 16) {                     \
         halves_of v = {from(a[l] >> s & 0xffff), from(b[l] >> s & 0xffff),     \
                        from(c[l] >> s & 0xffff)};                              \
-        if (ftz) v = (halves_of){tiny(v.x), tiny(v.y), tiny(v.z)};             \
+        if (ftz)                                                               \
+          v = (halves_of){tiny(v.x, least), tiny(v.y, least),                  \
+                          tiny(v.z, least)};                                   \
         double result = (expression);                                          \
-        if (ftz && !fused) result = tiny(result);                              \
+        if (ftz) result = tiny(result, least * (1 - place / 2));               \
         uint32_t h = to(result, flags);                                        \
-        if (ftz && !(h & 0x7c00)) h &= 0x8000;                                 \
+        if (flags & FLAG_OOB && (is_oob(a[l] >> s) || is_oob(b[l] >> s)))      \
+          h = 0;                                                               \
         r |= h << s;                                                           \
       }                                                                        \
       d[l] = r;                                                                \
     }                                                                          \
     return i + 1;                                                              \
   }
-static inline double half_min(halves_of v, int64_t flags, bool max) {
+/* `signs`: the signs' exclusive or, in bit 15, NaNs' too. */
+static inline double half_min(halves_of v, uint32_t signs, int64_t flags,
+                              bool max) {
   float x = v.x, y = v.y;
-  uint32_t sign = (bits_of(x) ^ bits_of(y)) & 0x80000000u;
+  uint32_t sign = (signs & 0x8000) << 16;
   if (flags & FLAG_XORSIGN) x = fabsf(x), y = fabsf(y);
   if ((flags & FLAG_NAN) && (x != x || y != y)) return NAN;
-  if (x != x) return y;
-  if (y != y) return x;
   float r =
-      x == y ? f32_of(max ? bits_of(x) & bits_of(y) : bits_of(x) | bits_of(y))
+      x != x   ? y
+      : y != y ? x
+      : x == y ? f32_of(max ? bits_of(x) & bits_of(y) : bits_of(x) | bits_of(y))
       : (x < y) != max ? x
                        : y;
   return flags & FLAG_XORSIGN ? f32_of(bits_of(r) | sign) : r;
 }
-#define ALL_HALF_OPS(k, from, to)                                              \
-  HALF_OP(add_##k, from, to, (double)v.x + v.y, false)                         \
-  HALF_OP(sub_##k, from, to, (double)v.x - v.y, false)                         \
-  HALF_OP(mul_##k, from, to, (double)v.x *v.y, false)                          \
-  HALF_OP(fma_##k, from, to, add_to_odd((double)v.x *v.y, v.z), true)          \
-  HALF_OP(min_##k, from, to, half_min(v, flags, false), false)                 \
-  HALF_OP(max_##k, from, to, half_min(v, flags, true), false)                  \
-  HALF_OP(ex2_##k, from, to, exp2((double)v.x), false)                         \
-  HALF_OP(tanh_##k, from, to, tanh((double)v.x), false)                        \
-  HALF_OP(whole_##k, from, to, integral(v.x, (int)(flags & ROUND_BITS)), false)
-ALL_HALF_OPS(f16, f16_to, to_f16)
-ALL_HALF_OPS(bf16, bf16_to, to_bf16)
+static inline double half_whole(float x, int64_t flags) {
+  bool whole = flags & FLAG_INTEGRAL;
+  return whole ? integral((double)x, (int)(flags & ROUND_BITS)) : (double)x;
+}
+#define SIGNS (a[l] >> s ^ b[l] >> s)
+#define ALL_HALF_OPS(k, from, to, least, place)                                \
+  HALF_OP(add_##k, from, to, least, place, (double)v.x + v.y)                  \
+  HALF_OP(sub_##k, from, to, least, place, (double)v.x - v.y)                  \
+  HALF_OP(mul_##k, from, to, least, place, (double)v.x *v.y)                   \
+  HALF_OP(fma_##k, from, to, least, place, add_to_odd((double)v.x *v.y, v.z))  \
+  HALF_OP(min_##k, from, to, least, place, half_min(v, SIGNS, flags, false))   \
+  HALF_OP(max_##k, from, to, least, place, half_min(v, SIGNS, flags, true))    \
+  HALF_OP(ex2_##k, from, to, least, place, exp2((double)v.x))                  \
+  HALF_OP(tanh_##k, from, to, least, place, tanh((double)v.x))                 \
+  HALF_OP(whole_##k, from, to, least, place, half_whole(v.x, flags))
+ALL_HALF_OPS(f16, f16_to, to_f16, 0x1p-14, 0x1p-11)
+ALL_HALF_OPS(bf16, bf16_to, to_bf16, 0x1p-126, 0x1p-8)
+
+/* What is subnormal in f16, to nought. */
+#define FLUSH_F16(h) ((h)&0x7c00 ? (h) : (h)&0x8000)
+OP1(flush_f16, u32, u32, FLUSH_F16)
 
 /* neg and abs work on the bits of one half or two. imm: the bits of infinity;
- * count: halves, and 4 for abs. */
+ * count: halves, and 4 for abs, 8 for .ftz. */
 static inline uint32_t sign_half(uint32_t h, uint32_t infinity, bool abs) {
   if ((h & 0x7fff) > infinity) return 0x7fff;
   return abs ? h & 0x7fff : h ^ 0x8000;
@@ -390,10 +410,12 @@ static inline uint32_t sign_half(uint32_t h, uint32_t infinity, bool abs) {
 HANDLER(sign_bits) {
   uint32_t *d = ROW(uint32_t, i->d), infinity = (uint32_t)i->imm;
   const uint32_t *a = ROW(uint32_t, i->a);
-  bool abs = i->count & 4, two = i->count & 2;
+  bool abs = i->count & 4, two = i->count & 2, ftz = i->count & 8;
   for (unsigned l = 0; l < LANES; l++) {
-    uint32_t r = sign_half(a[l] & 0xffff, infinity, abs);
-    if (two) r |= sign_half(a[l] >> 16, infinity, abs) << 16;
+    uint32_t lo = sign_half(a[l] & 0xffff, infinity, abs);
+    uint32_t hi = two ? sign_half(a[l] >> 16, infinity, abs) : 0;
+    if (ftz) lo = FLUSH_F16(lo), hi = FLUSH_F16(hi);
+    uint32_t r = lo | hi << 16;
     d[l] = ON(mask, l) ? r : d[l];
   }
   return i + 1;

@@ -59,7 +59,8 @@ static bool compare(builder *b, comparison c, uint8_t t, uint32_t d, uint32_t a,
   return true;
 }
 
-/* A half (or one half of a pair, at `shift`) as f32. */
+/* A half (or one half of a pair, at `shift`) as f32. With .ftz what is subnormal
+ * in f16 counts as nought. */
 static uint32_t widen(builder *b, const ptx_opd *o, uint8_t t, unsigned shift) {
   bool bf16 = t == TPS_PTX_BF16 || t == TPS_PTX_BF16X2;
   uint32_t r = tps_sim_source(b, o, t), w = tps_sim_temp(b, false);
@@ -67,6 +68,11 @@ static uint32_t widen(builder *b, const ptx_opd *o, uint8_t t, unsigned shift) {
     uint32_t f = tps_sim_temp(b, false);
     insn *i = tps_sim_emit3(b, H_field, f, r, 0, 0);
     i->imm = shift, i->count = 16;
+    r = f;
+  }
+  if (has(b, TPS_PTX_M_FTZ)) {
+    uint32_t f = tps_sim_temp(b, false);
+    tps_sim_emit3(b, H_flush_f16, f, r, 0, 0);
     r = f;
   }
   tps_sim_emit3(b, bf16 ? H_f32_bf16 : H_f32_f16, w, r, 0, 0);

@@ -146,7 +146,8 @@ static bool from_integer(builder *b, uint8_t d, uint8_t s) {
 static bool narrow_float(builder *b, uint8_t d, uint8_t s) {
   uint8_t from = s;
   int64_t flags = flags_of(b);
-  if (from == d) { /* f16 → f16: to an integer */
+  if (d == TPS_PTX_F16) flags &= ~(int64_t)FLAG_FTZ; /* measured */
+  if (from == d) { /* f16 → f16: perhaps to an integer */
     uint32_t r = tps_sim_source(b, opd(b, 1), s);
     insn *i = tps_sim_emit3(b, d == TPS_PTX_F16 ? H_whole_f16 : H_whole_bf16,
                             tps_sim_result(b, opd(b, 0), d), r, r, r);
@@ -164,7 +165,6 @@ static bool narrow_float(builder *b, uint8_t d, uint8_t s) {
 
 static bool between_floats(builder *b, uint8_t d, uint8_t s) {
   if (is_half(d)) return narrow_float(b, d, s);
-  bool half = is_half(s);
   if (d == TPS_PTX_F64 && s == TPS_PTX_F16 && !flags_of(b)) {
     uint32_t h = tps_sim_source(b, opd(b, 1), s);
     tps_sim_emit3(b, H_f64_f16, tps_sim_result(b, opd(b, 0), d), h, 0, 0);
@@ -177,8 +177,8 @@ static bool between_floats(builder *b, uint8_t d, uint8_t s) {
   if (d == TPS_PTX_F32 && s == TPS_PTX_F64) op = flags ? H_f32x_f64 : H_f32_f64;
   else if (d == TPS_PTX_F64 && s == TPS_PTX_F32)
     op = flags & ~(int64_t)ROUND_BITS ? H_f64x_f32 : H_f64_f32;
-  else if (d == TPS_PTX_F64) op = H_f64_f64;
-  else op = half && !flags ? H_mov_32 : H_f32_f32;
+  else if (d == TPS_PTX_F64) op = flags ? H_f64_f64 : H_mov_64;
+  else op = flags ? H_f32_f32 : H_mov_32;
   tps_sim_emit3(b, op, to, r, 0, 0)->imm = flags;
   return true;
 }

@@ -21,6 +21,7 @@ static int64_t flags_of(const builder *b) {
   if (has(b, TPS_PTX_M_NAN)) flags |= FLAG_NAN;
   if (has(b, TPS_PTX_M_XORSIGN)) flags |= FLAG_XORSIGN;
   if (has(b, TPS_PTX_M_RELU)) flags |= FLAG_RELU;
+  if (has(b, TPS_PTX_M_OOB)) flags |= FLAG_OOB;
   return flags;
 }
 
@@ -124,10 +125,10 @@ static bool test(builder *b, uint8_t t) {
 /* --- half formats -------------------------------------------------------- */
 
 static bool half_sign(builder *b, uint8_t t, bool absolute, bool two) {
-  if (has(b, TPS_PTX_M_FTZ)) return false;
   insn *i = emit(b, H_sign_bits, t, 1);
   i->imm = t == TPS_PTX_BF16 || t == TPS_PTX_BF16X2 ? 0x7f80 : 0x7c00;
-  i->count = (uint8_t)((two ? 2 : 1) | (absolute ? 4 : 0));
+  unsigned ftz = has(b, TPS_PTX_M_FTZ) ? 8 : 0;
+  i->count = (uint8_t)((two ? 2 : 1) | (absolute ? 4 : 0) | ftz);
   return true;
 }
 

@@ -134,7 +134,9 @@ static bool multiply_add24(builder *b, uint8_t t) {
 
 static bool extreme(builder *b, uint8_t t, bool max) {
   if (t == TPS_PTX_S16X2 || t == TPS_PTX_U16X2) {
-    if (has(b, TPS_PTX_M_RELU)) return false;
+    if (has(b, TPS_PTX_M_RELU))
+      return t == TPS_PTX_S16X2 &&
+             two(b, max ? H_max_relu_s16x2 : H_min_relu_s16x2, t);
     if (t == TPS_PTX_S16X2) return two(b, max ? H_max_s16x2 : H_min_s16x2, t);
     return two(b, max ? H_max_u16x2 : H_min_u16x2, t);
   }

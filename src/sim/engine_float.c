@@ -123,18 +123,24 @@ static inline void give32(engine *e, const insn *i, uint32_t mask,
     }                                                                          \
   } while (0)
 
-/* With .ftz a product or quotient that is tiny before rounding is flushed: one
- * that has been rounded up to the least normal number needs a look at the exact
- * value. A fused sum is flushed after rounding. */
+/* With .ftz what is tiny after rounding is flushed, and that rounding knows no
+ * least exponent: a result of the least normal number needs a look at the exact
+ * value, of which it may be the rounding up of a subnormal one. */
 static inline bool any_least(const operands32 *o) {
   uint32_t any = 0;
   for (unsigned l = 0; l < LANES; l++) any |= fabsf(o->r[l]) == 0x1p-126f;
   return any;
 }
+static bool rounds_to_tiny(double exact, int rounding) {
+  double x = fabs(exact) * 0x1p126;
+  if (rounding == (exact > 0 ? ROUND_RP : ROUND_RM)) return x <= 1 - 0x1p-24;
+  return x < (rounding == ROUND_RN ? 1 - 0x1p-25 : 1);
+}
 #define FLUSH_TINY(exact)                                                      \
   if ((i->imm & FLAG_FTZ) && any_least(&o))                                    \
     for (unsigned l = 0; l < LANES; l++)                                       \
-      if (fabsf(o.r[l]) == 0x1p-126f && fabs(exact) < 0x1p-126)                \
+      if (fabsf(o.r[l]) == 0x1p-126f &&                                        \
+          rounds_to_tiny(exact, (int)(i->imm & ROUND_BITS)))                   \
   o.r[l] = copysignf(0, o.r[l])
 
 #define ANY32(name, count, expression, exact)                                  \
@@ -153,8 +159,9 @@ ANY32(addx_f32, 2, o.x[l] + o.y[l], 1.0)
 ANY32(subx_f32, 2, o.x[l] - o.y[l], 1.0)
 ANY32(mulx_f32, 2, o.x[l] * o.y[l], X *Y)
 ANY32(divx_f32, 2, o.x[l] / o.y[l], X / Y)
-ANY32(fmax_f32, 3, fmaf(o.x[l], o.y[l], o.z[l]), 1.0)
-ANY32(rcp_f32, 1, 1.0f / o.x[l], 1.0)
+ANY32(fmax_f32, 3, fmaf(o.x[l], o.y[l], o.z[l]),
+      add_to_odd(X *Y, (double)o.z[l]))
+ANY32(rcp_f32, 1, 1.0f / o.x[l], 1.0 / X)
 ANY32(sqrt_f32, 1, sqrtf(o.x[l]), 1.0)
 
 /* Approximations: .ftz. Above 2^126 the divisor of div.approx counts as
@@ -162,7 +169,7 @@ ANY32(sqrt_f32, 1, sqrtf(o.x[l]), 1.0)
 static inline float div_approx(float x, float y) {
   return x / (fabsf(y) > 0x1p126f ? copysignf(INFINITY, y) : y);
 }
-ANY32(div_approx_f32, 2, div_approx(o.x[l], o.y[l]), 1.0)
+ANY32(div_approx_f32, 2, div_approx(o.x[l], o.y[l]), X / Y)
 ANY32(rsqrt_f32, 1, (float)(1.0 / sqrt(X)), 1.0)
 #define EACH_ACTIVE(expression)                                                \
   for (unsigned l = 0; l < LANES; l++) o.r[l] = ON(mask, l) ? (expression) : 0

@@ -92,11 +92,11 @@ OP2(mul24_lo_s32, u32, u32, u32, LO24_S)
 OP2(mul24_hi_u32, u32, u32, u32, HI24_U)
 OP2(mul24_hi_s32, u32, u32, u32, HI24_S)
 
-/* A division by zero gives all ones, a remainder the dividend. */
+/* A division by zero gives all ones, the remainder too. */
 #define DIV_U(x, y) ((y) ? (x) / (y) : ~(x) | (x))
-#define REM_U(x, y) ((y) ? (x) % (y) : (x))
+#define REM_U(x, y) ((y) ? (x) % (y) : ~(x) | (x))
 #define DIV_S(x, y) ((y) == 0 ? -1 : (y) == -1 ? (x) * -1 : (x) / (y))
-#define REM_S(x, y) ((y) == 0 ? (x) : (y) == -1 ? 0 : (x) % (y))
+#define REM_S(x, y) ((y) == 0 ? -1 : (y) == -1 ? 0 : (x) % (y))
 static inline int32_t div_s32(int32_t x, int32_t y) {
   if (y == -1) return (int32_t)(0u - (uint32_t)x);
   return y == 0 ? -1 : x / y;
@@ -155,6 +155,10 @@ static inline uint32_t halves(uint32_t lo, uint32_t hi) {
 #define MAX_S16X2(x, y) PAIR(MAX, S, x, y)
 #define MIN_U16X2(x, y) PAIR(MIN, U, x, y)
 #define MAX_U16X2(x, y) PAIR(MAX, U, x, y)
+#define MIN_RELU_X2(x, y) PAIR(MIN_RELU, S, x, y)
+#define MAX_RELU_X2(x, y) PAIR(MAX_RELU, S, x, y)
+OP2(min_relu_s16x2, u32, u32, u32, MIN_RELU_X2)
+OP2(max_relu_s16x2, u32, u32, u32, MAX_RELU_X2)
 OP2(add_x2, u32, u32, u32, ADD_X2)
 OP2(sub_x2, u32, u32, u32, SUB_X2)
 OP2(min_s16x2, u32, u32, u32, MIN_S16X2)
@@ -323,12 +327,15 @@ OP3(shf_r_wrap, u32, u32, u32, u32, SHF_R_WRAP)
 OP3(shf_l_clamp, u32, u32, u32, u32, SHF_L_CLAMP)
 OP3(shf_r_clamp, u32, u32, u32, u32, SHF_R_CLAMP)
 
-/* Position of the n-th set bit at or above `base`, or below it for n < 0. */
+/* Position of the n-th set bit at or above `base`, or below it for n < 0.
+ * Beyond the word nothing is found; the least n finds bit 0, set or not
+ * (measured). */
 static inline uint32_t nth_bit(uint32_t x, uint32_t base, int32_t n) {
-  base &= 31;
+  if (n == INT32_MIN) return 0;
+  if (base > 31) return FULL;
   if (n == 0) return x >> base & 1 ? base : FULL;
   int step = n > 0 ? 1 : -1;
-  int left = n > 0 ? n : -n;
+  uint32_t left = n > 0 ? (uint32_t)n : 0u - (uint32_t)n;
   for (int p = (int)base; p >= 0 && p < 32; p += step)
     if ((x >> p & 1) && --left == 0) return (uint32_t)p;
   return FULL;
@@ -372,7 +379,7 @@ HANDLER(bfi_64) {
   const uint64_t *a = ROW(uint64_t, i->a), *b = ROW(uint64_t, i->b);
   const uint32_t *c = ROW(uint32_t, i->c), *n = ROW(uint32_t, i->e);
   EACH_LANE {
-    uint32_t pos = c[l] & 255, len = n[l] & 255;
+    uint32_t pos = c[l], len = n[l];
     uint64_t bits = len > 63 ? ~0ull : (1ull << (len & 63)) - 1;
     uint64_t m = pos > 63 ? 0 : bits << (pos & 63);
     uint64_t r = (b[l] & ~m) | (a[l] << (pos & 63) & m);

@@ -33,6 +33,7 @@ enum {
   FLAG_INTEGRAL = 512, /* cvt between floats rounds to an integer */
   FLAG_SIGNED = 1024,  /* an integer source or result is signed */
   FLAG_LOW = 2048,     /* rcp.approx.ftz.f64: only the upper half counts */
+  FLAG_OOB = 4096,     /* .oob of fma */
   BITS_SHIFT = 16      /* width of an integer result */
 };
 

@@ -22,7 +22,7 @@
   X(div_s64) X(rem_u16) X(rem_s16) X(rem_u32) X(rem_s32) X(rem_u64) \
   X(rem_s64) X(shl_16) X(shl_32) X(shl_64) X(shr_u16) X(shr_s16) X(shr_u32) \
   X(shr_s32) X(shr_u64) X(shr_s64) X(add_x2) X(sub_x2) X(min_s16x2) \
-  X(max_s16x2) X(min_u16x2) X(max_u16x2) X(not_16) X(not_32) X(not_64) \
+  X(max_s16x2) X(min_relu_s16x2) X(max_relu_s16x2) X(min_u16x2) X(max_u16x2) X(not_16) X(not_32) X(not_64) \
   X(neg_16) X(neg_32) X(neg_64) X(cnot_32) X(cnot_64) X(abs_16) X(abs_32) \
   X(abs_64) X(popc_32) X(popc_64) X(clz_32) X(clz_64) X(brev_32) X(brev_64) \
   X(bfind_u32) X(bfind_s32) X(bfind_u64) X(bfind_s64) X(bfind_amount_u32) \
@@ -67,7 +67,7 @@
   X(sub_f16) X(mul_f16) X(fma_f16) X(min_f16) X(max_f16) X(ex2_f16) \
   X(tanh_f16) X(whole_f16) X(add_bf16) X(sub_bf16) X(mul_bf16) X(fma_bf16) \
   X(min_bf16) X(max_bf16) X(ex2_bf16) X(tanh_bf16) X(whole_bf16) \
-  X(sign_bits) X(pack_16) X(pack_32) X(high_64) X(field) X(insert)
+  X(sign_bits) X(flush_f16) X(pack_16) X(pack_32) X(high_64) X(field) X(insert)
 #define ACCESS_OPS(X) \
   X(ld_u8_global) X(ld_s8_global) X(ld_u16_global) X(ld_s16_global) \
   X(ld_32_global) X(ld_64_global) X(ldv_u8_global) X(ldv_s8_global) \
