@@ -7,6 +7,9 @@
 --   local program = require "spec.support.program"
 --   local module = program("warp", SOURCE [, options])
 --
+-- With the option `stored` a file that is up to date serves everywhere, for what
+-- takes long to compile.
+--
 -- With TPS_WRITE_PTX=1 each one writes its file anew (on the simulated device). A
 -- file begins with a checksum of its source; one that has been left behind by a change
 -- is an error wherever NVRTC could make it.
@@ -36,6 +39,11 @@ return function(name, source, options)
   local head = "// made from a source with checksum " .. checksum(source) .. "\n"
   local stored = read(path)
   options = options or {}
+  if options.stored and not os.getenv "TPS_WRITE_PTX" and stored
+    and stored:sub(1, #head) == head then
+    return tp.load(stored)
+  end
+  options.stored = nil
   options.name = options.name or "program.cu"
   local ok, module = pcall(tp.compile, source, options)
   if ok then
