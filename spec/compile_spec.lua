@@ -544,3 +544,36 @@ describe("a module", function()
     assert.equal(1, o:read()[1000])
   end)
 end)
+
+describe("an instance on demand that does not compile", function()
+  local m
+  setup(function()
+    m = tp.compile [[
+template <class T, int N> __global__ void scale(T *x) {
+  static_assert(N < 8, "N is too large");
+  x[0] *= N;
+}]]
+  end)
+  teardown(function() m:close() end)
+
+  it("shows what is wrong inside", function()
+    local text, e = failure(m.kernel, m, "scale<float, 9>")
+    assert.equal("NVRTC_ERROR_COMPILATION", e.code)
+    assert.matches("compile_spec.lua:%d+: error: static assertion failed with "
+      .. '"N is too large"', text)
+    assert.matches("\n  +static_assert%(N < 8", text)
+  end)
+
+  it("shows what is wrong in the name", function()
+    local text = failure(m.kernel, m, "scale<nope, 2>")
+    assert.matches('names: error: identifier "nope" is undefined\n'
+      .. "  scale<nope, 2>\n        %^", text)
+  end)
+
+  it("is no kernel when the source does not know the template", function()
+    local text = failure(m.kernel, m, "scal<int, 2>")
+    assert.matches("no kernel 'scal<int, 2>'", text)
+    text = failure(m.kernel, m, "std::scale_all<int>")
+    assert.matches("no kernel 'std::scale_all<int>'", text)
+  end)
+end)

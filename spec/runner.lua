@@ -102,7 +102,11 @@ end
 local function run_c(program)
   local result = run.command({ program }, {
     timeout = tonumber(os.getenv "TPS_SPEC_TIMEOUT" or 300),
-    env = { CMOCKA_MESSAGE_OUTPUT = "STDOUT" },
+    env = {
+      CMOCKA_MESSAGE_OUTPUT = "STDOUT",
+      TPSTREAM_CACHE_DIR = os.getenv "TPSTREAM_CACHE_DIR" or
+        (os.getenv "TPS_BUILD" or "build") .. "/cache-of-tests",
+    },
   })
   local text = result.stdout .. result.stderr
   local counted

@@ -6,6 +6,7 @@
  * collector only lets go of one. */
 #include "lua/state.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* ---- boxes --------------------------------------------------------------- */
@@ -93,6 +94,23 @@ static int module_load(lua_State *L) {
 /* An expression that names an instance of a template. */
 static bool is_instance(const char *name) { return strchr(name, '<') != NULL; }
 
+static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Whether the source has the template's plain name as a word: then the compiler
+ * says better what is wrong than a list of kernels would. */
+static bool has_template(const char *source, const char *name) {
+  size_t n = strcspn(name, "<");
+  const char *last = name;
+  for (size_t i = 0; i < n; i++)
+    if (!is_word(name[i])) last = name + i + 1;
+  n -= (size_t)(last - name);
+  for (const char *p = source; n > 0 && (p = strchr(p, *last)) != NULL; p++)
+    if (strncmp(p, last, n) == 0 && !is_word(p[n]) &&
+        (p == source || !is_word(p[-1])))
+      return true;
+  return false;
+}
+
 /* Pushes the runtime's module that has the instance, compiled now unless it was
  * before; NULL (and nothing pushed) when there is none. Raises what is no fault
  * of the name's. */
@@ -108,6 +126,9 @@ static tps_module *push_instance(lua_State *L, const char *name) {
   if (lua_getfield(L, top + 1, name) != LUA_TUSERDATA) {
     lua_pop(L, 1);
     int code = tps_compile(L, top + 2, top + 3, name, &err);
+    if (code == TPS_COMPILATION &&
+        has_template(lua_tostring(L, top + 2), name))
+      tps_raise_text(L, &err);
     if (code == TPS_COMPILATION || code == TPS_NOT_FOUND) {
       lua_settop(L, top);
       return NULL;
