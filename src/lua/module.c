@@ -126,8 +126,7 @@ static tps_module *push_instance(lua_State *L, const char *name) {
   if (lua_getfield(L, top + 1, name) != LUA_TUSERDATA) {
     lua_pop(L, 1);
     int code = tps_compile(L, top + 2, top + 3, name, &err);
-    if (code == TPS_COMPILATION &&
-        has_template(lua_tostring(L, top + 2), name))
+    if (code == TPS_COMPILATION && has_template(lua_tostring(L, top + 2), name))
       tps_raise_text(L, &err);
     if (code == TPS_COMPILATION || code == TPS_NOT_FOUND) {
       lua_settop(L, top);
