@@ -19,8 +19,8 @@ function(tps_add_part name)
 endfunction()
 
 # The files of handlers (those that define a VARIANT function) are built for each
-# level of x86-64, of which the engine picks one at run time; elsewhere, and under
-# sanitizers, once.
+# level of x86-64, of which the engine picks one at run time; elsewhere, under
+# sanitizers, and while TPS_SIM_VARIANTS is off, once.
 macro(tps_add_sim)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/sim/*.c)
   set(handlers "")
@@ -31,7 +31,8 @@ macro(tps_add_sim)
     endif()
   endforeach()
   set_source_files_properties(${handlers} PROPERTIES COMPILE_OPTIONS -O3)
-  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND NOT TPS_SANITIZE)
+  if(TPS_SIM_VARIANTS AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND
+     NOT TPS_SANITIZE)
     list(REMOVE_ITEM files ${handlers})
     tps_add_part(sim ${files})
     target_compile_definitions(tps_sim PRIVATE TPS_SIM_VARIANTS)
