@@ -528,7 +528,8 @@ describe("a module", function()
     m:close()
     m:close()
     assert.matches("closed", tostring(m))
-    for _, call in ipairs { "kernel", "kernels", "global", "log", "ptx" } do
+    for _, call in ipairs { "kernel", "kernels", "global", "log", "ptx",
+      "fidelity" } do
       assert.matches("attempt to use a closed module",
         (failure(m[call], m, "fill")))
     end

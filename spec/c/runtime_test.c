@@ -666,6 +666,20 @@ static tps_module *load(world *w, const char *names) {
   return module;
 }
 
+static void fidelity_needs_ptx(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, TPS_CUDA);
+  tps_module *module = load(&w, "saxpy,");
+  const struct tps_ptx_fidelity *f;
+  assert_int_equal(tps_module_fidelity(module, &f, &w.err), TPS_NOT_SUPPORTED);
+  assert_string_equal(w.err.message,
+                      "fidelity is told from PTX, this module is a binary "
+                      "image (CUBIN or fatbin)");
+  tps_module_unref(module);
+  close_world(&w);
+}
+
 static tps_kernel *kernel_of(world *w, tps_module *module, const char *name) {
   tps_kernel *kernel = NULL;
   OK(tps_kernel_find(module, name, &kernel, &w->err));
@@ -1329,6 +1343,7 @@ int main(void) {
       cmocka_unit_test(streams_wait_for_streams),
       cmocka_unit_test(waits_end_in_time),
       cmocka_unit_test(closed_streams_are_refused),
+      cmocka_unit_test(fidelity_needs_ptx),
       cmocka_unit_test(modules_outlive_what_runs),
       cmocka_unit_test(variables_keep_their_module),
       cmocka_unit_test(kernels_are_found_by_name),

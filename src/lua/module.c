@@ -9,6 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "ptx/fidelity.h"
+
 /* ---- boxes --------------------------------------------------------------- */
 
 tps_lua_module *tps_push_module(lua_State *L) {
@@ -208,6 +210,27 @@ static int module_ptx(lua_State *L) {
   return 1;
 }
 
+/* Adds a string to the array at the top. */
+static void append(lua_State *L, const char *text) {
+  lua_pushstring(L, text);
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+static int module_fidelity(lua_State *L) {
+  const tps_ptx_fidelity *f;
+  tps_error err;
+  if (tps_module_fidelity(self(L), &f, &err) != 0) return tps_raise(L, &err);
+  lua_createtable(L, 0, 2);
+  for (int approximate = 0; approximate < 2; approximate++) {
+    lua_newtable(L);
+    for (size_t k = 0; k < f->count; k++)
+      if (f->opcodes[k].approximate == (bool)approximate)
+        append(L, f->opcodes[k].name);
+    lua_setfield(L, -2, approximate ? "approximate" : "exact");
+  }
+  return 1;
+}
+
 static int module_tostring(lua_State *L) {
   tps_lua_module *box = (tps_lua_module *)tps_check(L, 1, TPS_TYPE_MODULE);
   if (box->module == NULL || box->module->closed)
@@ -223,13 +246,11 @@ static const luaL_Reg module_meta[] = {{"__tostring", module_tostring},
                                        {"__gc", module_gc},
                                        {"__close", module_close},
                                        {NULL, NULL}};
-static const luaL_Reg module_methods[] = {{"close", module_close},
-                                          {"kernel", module_kernel},
-                                          {"kernels", module_kernels},
-                                          {"global", module_global},
-                                          {"log", module_log},
-                                          {"ptx", module_ptx},
-                                          {NULL, NULL}};
+static const luaL_Reg module_methods[] = {
+    {"close", module_close},       {"kernel", module_kernel},
+    {"kernels", module_kernels},   {"global", module_global},
+    {"log", module_log},           {"ptx", module_ptx},
+    {"fidelity", module_fidelity}, {NULL, NULL}};
 static const luaL_Reg module_functions[] = {
     {"compile", tps_module_compile},
     {"compile_file", tps_module_compile_file},

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptx/ptx.h"
+#include "ptx/fidelity.h"
 #include "runtime/parts.h"
 
 /* A variable of a module known only from a binary: described when asked for. */
@@ -21,6 +21,7 @@ struct tps_module_parts {
   tps_loaded *on;
   unsigned lent; /* variables lent out as memory */
   extra_global *extras;
+  tps_ptx_fidelity *fidelity; /* once asked for */
 };
 
 static int no_memory(tps_error *err) {
@@ -214,6 +215,7 @@ void tps_module_unref(tps_module *module) {
   tps_image_desc_free(&module->desc);
   release_source(&module->parts->source);
   free_extras(module->parts);
+  tps_ptx_fidelity_free(module->parts->fidelity);
   free(module->parts);
   free(module);
   tps_context_release(context);
@@ -222,6 +224,27 @@ void tps_module_unref(tps_module *module) {
 const char *tps_module_ptx(tps_module *module, size_t *size) {
   const tps_image_source *source = &module->parts->source;
   return source->ptx != NULL ? source->ptx(source->data, size) : NULL;
+}
+
+int tps_module_fidelity(tps_module *module, const struct tps_ptx_fidelity **out,
+                        tps_error *err) {
+  struct tps_module_parts *parts = module->parts;
+  size_t size;
+  const char *ptx = tps_module_ptx(module, &size);
+  tps_ptx_module *parsed;
+  if (ptx == NULL)
+    return tps_fail(err, TPS_NOT_SUPPORTED,
+                    "fidelity is told from PTX, this module is a binary image "
+                    "(CUBIN or fatbin)");
+  if (parts->fidelity == NULL) {
+    int code = tps_ptx_parse(ptx, size, &parsed, err);
+    if (code != 0) return code;
+    parts->fidelity = tps_ptx_fidelity_of(parsed);
+    tps_ptx_free(parsed);
+    if (parts->fidelity == NULL) return no_memory(err);
+  }
+  *out = parts->fidelity;
+  return 0;
 }
 
 /* ---- loaded bytes -------------------------------------------------------- */
