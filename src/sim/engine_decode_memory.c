@@ -140,34 +140,37 @@ static uint32_t word_row(const param_rows *v, uint32_t offset) {
   return v->offset + offset / 4 * ROW32;
 }
 
-static bool load_function_param(builder *b, const param_rows *v,
+/* Whether `size` bytes at `value` lie, aligned, in `bytes` of parameters. */
+static bool within(int64_t value, unsigned size, uint64_t bytes) {
+  return value >= 0 && (uint64_t)value <= bytes &&
+         bytes - (uint64_t)value >= size && value % size == 0;
+}
+
+static void load_function_param(builder *b, const param_rows *v,
                                 const ptx_opd *to, uint32_t offset, uint8_t t,
                                 bool input) {
   unsigned bits = bits_of_type(t);
-  if ((offset + bits / 8 + 3) / 4 > v->words) return false;
   uint32_t row = word_row(v, offset);
   if (bits == 32) {
-    if (input && tps_sim_alias(b, to, row, false)) return true;
+    if (input && tps_sim_alias(b, to, row, false)) return;
     tps_sim_emit3(b, H_mov_32, tps_sim_result(b, to, t), row, 0, 0);
-    return true;
+    return;
   }
   if (bits == 64) {
     tps_sim_emit3(b, H_pack_32, tps_sim_result(b, to, t), row, row + ROW32, 0);
-    return true;
+    return;
   }
   uint32_t d = tps_sim_result(b, to, t);
   insn *i = tps_sim_emit3(b, H_field, d, row, 0, 0);
   i->imm = 8 * (offset % 4), i->count = (uint8_t)bits;
   if (is_signed(t) && !(bits == 16 && small_reg(b, to)))
     tps_sim_emit3(b, bits == 8 ? H_sext_8 : H_sext_16, d, d, 0, 0);
-  return true;
 }
 
-static bool store_function_param(builder *b, const param_rows *v,
+static void store_function_param(builder *b, const param_rows *v,
                                  const ptx_opd *from, uint32_t offset,
                                  uint8_t t) {
   unsigned bits = bits_of_type(t);
-  if ((offset + bits / 8 + 3) / 4 > v->words) return false;
   uint32_t row = word_row(v, offset), s = tps_sim_source(b, from, t);
   if (bits == 32) tps_sim_emit3(b, H_mov_32, row, s, 0, 0);
   else if (bits == 64) {
@@ -177,37 +180,51 @@ static bool store_function_param(builder *b, const param_rows *v,
     insn *i = tps_sim_emit3(b, H_insert, row, s, 0, 0);
     i->imm = 8 * (offset % 4), i->count = (uint8_t)bits;
   }
-  return true;
+}
+
+/* The variable that a ld.param or st.param names; NULL where its address is a
+ * number, or it is no parameter. */
+static const tps_ptx_var *named_param(const builder *b, const ptx_opd *at) {
+  if (at->base_kind != TPS_PTX_OPD_VAR || !at->local) return NULL;
+  const tps_ptx_var *v = tps_sim_var(b, at);
+  return v->space == TPS_PTX_PARAM ? v : NULL;
 }
 
 static bool load_param(builder *b, const ptx_opd *at, uint8_t t) {
-  unsigned size = tps_ptx_type_size((tps_ptx_type)t);
+  unsigned size = tps_ptx_type_size((tps_ptx_type)t), n = vector_of(b);
   const ptx_opd *d = opd(b, 0);
-  const tps_ptx_var *v = tps_sim_var(b, at);
-  for (unsigned k = 0; k < vector_of(b); k++) {
+  const tps_ptx_var *v = named_param(b, at);
+  if (v == NULL) return false;
+  const param_rows *rows = &b->vars[at->index];
+  bool input = v->role == TPS_PTX_INPUT_PARAM, kernel = b->fn->entry && input;
+  uint64_t begin = kernel ? v->offset : 0;
+  int64_t base = (int64_t)((uint64_t)at->value + begin);
+  uint64_t bytes = kernel ? b->fn->input_bytes : rows->words * UINT64_C(4);
+  if (!within(base, size, bytes) || !within(base + size * (n - 1), size, bytes))
+    return false;
+  for (unsigned k = 0; k < n; k++) {
     const ptx_opd *to = element(b, d, k);
-    uint32_t offset = (uint32_t)at->value + k * size;
+    uint32_t offset = (uint32_t)base + k * size;
     if (to->kind != TPS_PTX_OPD_REG) continue;
-    if (b->fn->entry && v->role == TPS_PTX_INPUT_PARAM) {
-      if (v->offset + offset + size > b->fn->input_bytes) return false;
-      load_kernel_param(b, to, (uint32_t)v->offset + offset, t);
-    } else if (!load_function_param(b, &b->vars[at->index], to, offset, t,
-                                    v->role == TPS_PTX_INPUT_PARAM)) {
-      return false;
-    }
+    if (kernel) load_kernel_param(b, to, offset, t);
+    else load_function_param(b, rows, to, offset, t, input);
   }
   return true;
 }
 
 static bool store_param(builder *b, const ptx_opd *at, uint8_t t) {
-  unsigned size = tps_ptx_type_size((tps_ptx_type)t);
-  if (at->base_kind != TPS_PTX_OPD_VAR || !at->local) return false;
-  const tps_ptx_var *v = tps_sim_var(b, at);
-  if (b->fn->entry && v->role == TPS_PTX_INPUT_PARAM) return false;
-  for (unsigned k = 0; k < vector_of(b); k++)
-    if (!store_function_param(b, &b->vars[at->index], element(b, opd(b, 1), k),
-                              (uint32_t)at->value + k * size, t))
-      return false;
+  unsigned size = tps_ptx_type_size((tps_ptx_type)t), n = vector_of(b);
+  const tps_ptx_var *v = named_param(b, at);
+  if (v == NULL || (b->fn->entry && v->role == TPS_PTX_INPUT_PARAM))
+    return false;
+  const param_rows *rows = &b->vars[at->index];
+  uint64_t bytes = rows->words * UINT64_C(4);
+  if (!within(at->value, size, bytes) ||
+      !within(at->value + size * (n - 1), size, bytes))
+    return false;
+  for (unsigned k = 0; k < n; k++)
+    store_function_param(b, rows, element(b, opd(b, 1), k),
+                         (uint32_t)at->value + k * size, t);
   return true;
 }
 
