@@ -11,14 +11,17 @@
 /* --- registers */
 
 #define MOST_REGISTERS (1u << 20) /* of a function */
-#define MOST_REGISTERS_IN_ALL (1u << 22)
 
+/* A text has use for about as many as it has bytes: one of a few bytes must not
+ * cost the memory of a million. */
 int32_t tps_ptx_add_register(reader *r, const char *name, uint8_t type) {
   uint32_t count = COUNT(r->registers, tps_ptx_register);
-  if (count >= MOST_REGISTERS || ++r->register_total > MOST_REGISTERS_IN_ALL)
-    tps_ptx_stop(r, r->tok.line, "more than %u registers",
-                 count >= MOST_REGISTERS ? MOST_REGISTERS
-                                         : MOST_REGISTERS_IN_ALL);
+  uint32_t limit = r->size + (1u << 14);
+  if (count >= MOST_REGISTERS)
+    tps_ptx_stop(r, r->tok.line, "more than %u registers", MOST_REGISTERS);
+  if (r->register_total++ >= limit)
+    tps_ptx_stop(r, r->tok.line, "more than %u registers in a text of %u bytes",
+                 limit, r->size);
   tps_ptx_register *reg = tps_ptx_push(r, &r->registers, sizeof *reg);
   *reg = (tps_ptx_register){name, type};
   return (int32_t)count;

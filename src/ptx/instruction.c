@@ -51,9 +51,12 @@ static const split *find_split(reader *r, const opcode_at *o) {
 /* --- emission */
 
 static void append(reader *r, const tps_ptx_instruction *instruction) {
-  enum { MOST = 1 << 22 };
-  if (COUNT(r->instructions, tps_ptx_instruction) >= MOST)
-    tps_ptx_stop(r, instruction->line, "more than %d instructions", MOST);
+  /* "ret;" is the shortest; but a return or a call may need several */
+  uint32_t limit = r->size / 4 + (1u << 14);
+  if (r->instruction_total++ >= limit)
+    tps_ptx_stop(r, instruction->line,
+                 "more than %u instructions in a text of %u bytes", limit,
+                 r->size);
   *(tps_ptx_instruction *)tps_ptx_push(r, &r->instructions,
                                        sizeof *instruction) = *instruction;
 }

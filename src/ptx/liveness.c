@@ -11,7 +11,7 @@
 #include "ptx/uses.h"
 
 #define MOST_WORDS ((uint64_t)1 << 24)
-#define MOST_STEPS ((uint64_t)1 << 28)
+#define MOST_STEPS ((uint64_t)1 << 26)
 
 typedef struct block {
   uint32_t first, end; /* instructions */
@@ -33,6 +33,7 @@ typedef struct flow {
   uint64_t *live_bits; /* of the others */
   uint32_t now, most;  /* 32-bit registers live */
   uint32_t block;      /* being walked */
+  uint64_t steps;      /* words looked at and registers made live */
 } flow;
 
 /* --- blocks */
@@ -144,9 +145,12 @@ static void make_dead(void *context, int32_t reg) {
 static void join(flow *w, int32_t successor) {
   if (successor < 0) return;
   const uint64_t *set = w->in + (size_t)successor * w->words;
-  for (uint32_t i = 0; i < w->words; i++)
-    for (uint64_t rest = set[i]; rest != 0; rest &= rest - 1)
+  for (uint32_t i = 0; i < w->words; i++) {
+    uint64_t rest = set[i] & ~w->live_bits[i];
+    w->steps += 1 + (uint64_t)__builtin_popcountll(rest);
+    for (; rest != 0; rest &= rest - 1)
       make_live(w, w->reg_of[i * 64 + (uint32_t)__builtin_ctzll(rest)]);
+  }
 }
 
 static void join_successors(flow *w, const block *b) {
@@ -154,7 +158,8 @@ static void join_successors(flow *w, const block *b) {
   join(w, b->next[1]);
   if (b->table < 0) return;
   const tps_ptx_table *t = &w->f->tables[b->table];
-  for (uint32_t k = 0; k < t->target_count; k++)
+  w->steps += t->target_count;
+  for (uint32_t k = 0; k < t->target_count && w->steps < MOST_STEPS; k++)
     join(w, w->block_of[t->targets[k]]);
 }
 
@@ -185,13 +190,14 @@ static bool store(flow *w, uint32_t number) {
  * final state, so its counts are right; earlier ones only saw less. A text made
  * to be slow gets an answer that is too low. */
 static void solve(flow *w) {
-  uint64_t cost = (uint64_t)w->block_count * w->words + 1, spent = 0;
   bool grown = true;
-  for (; grown && spent < MOST_STEPS; spent += cost) {
+  while (grown && w->steps < MOST_STEPS) {
     grown = false;
-    for (w->block = w->block_count; w->block-- > 0;) {
-      join_successors(w, &w->blocks[w->block]);
-      walk(w, &w->blocks[w->block]);
+    for (w->block = w->block_count; w->block-- > 0 && w->steps < MOST_STEPS;) {
+      const block *b = &w->blocks[w->block];
+      join_successors(w, b);
+      walk(w, b);
+      w->steps += b->end - b->first + w->words;
       grown |= store(w, w->block);
     }
   }

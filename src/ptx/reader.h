@@ -138,7 +138,7 @@ typedef struct reader {
   buffer locs;             /* tps_ptx_loc */
   buffer files;            /* const char * */
   buffer aliases;          /* alias (parser.c) */
-  uint64_t register_total, initialised_total, target_total;
+  uint64_t register_total, instruction_total, initialised_total, target_total;
 
   /* the function being read */
   tps_ptx_function *function;
