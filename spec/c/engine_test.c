@@ -63,7 +63,6 @@ static void print(void *context, const char *text, size_t size) {
 static int run_at(machine *m, const char *name, uint32_t blocks,
                   uint32_t threads, uint64_t address) {
   tps_sim_launch_config c = {
-      .kernel = tps_sim_code_kernel(m->code, name),
       .seed = m->seed,
       .budget = m->budget,
       .multiprocessors = 4,
@@ -78,7 +77,7 @@ static int run_at(machine *m, const char *name, uint32_t blocks,
                          .block = {threads, 1, 1},
                          .params = &address,
                          .param_bytes = 8};
-  assert_non_null(c.kernel);
+  assert_int_equal(tps_sim_code_kernel(m->code, name, &c.kernel, &m->err), 0);
   assert_int_equal(tps_sim_launch_new(m->space, &c, &launch, &m->err), 0);
   tps_sim_outcome how = TPS_SIM_DONE;
   for (uint64_t k = 0; k < tps_sim_launch_blocks(launch); k++) {

@@ -116,8 +116,7 @@ static bool run_kernel(machine *m, tps_sim_code *code,
   uint64_t printed = 0;
   tps_error err;
   tps_sim_launch *launch;
-  tps_sim_launch_config c = {.kernel = tps_sim_code_kernel(code, f->name),
-                             .seed = next(random) % 4 ? 0 : next(random),
+  tps_sim_launch_config c = {.seed = next(random) % 4 ? 0 : next(random),
                              .budget = BUDGET,
                              .stack_bytes = 2048,
                              .multiprocessors = 4,
@@ -129,7 +128,9 @@ static bool run_kernel(machine *m, tps_sim_code *code,
                                        .cooperative = next(random) % 8 == 0,
                                        .params = params,
                                        .param_bytes = f->input_bytes}};
-  if (c.kernel == NULL || f->input_bytes > MOST_PARAMS) return false;
+  if (f->input_bytes > MOST_PARAMS ||
+      tps_sim_code_kernel(code, f->name, &c.kernel, &err) != 0)
+    return false;
   tps_sim_kernel_info info;
   tps_sim_kernel_describe(c.kernel, &info);
   if (info.static_shared > 48 << 10) return false;

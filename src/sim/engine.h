@@ -24,8 +24,8 @@ typedef struct tps_sim_kernel tps_sim_kernel; /* a kernel of a code */
 typedef struct tps_sim_launch tps_sim_launch;
 typedef struct tps_sim_block tps_sim_block;
 
-/* Decodes every function and places and initialises the module's variables in
- * `space`. Takes over `module` (freed with the code, also on failure). An
+/* Checks that every kernel can be decoded and places and initialises the
+ * module's variables in `space`. Takes over `module` (freed with the code, also on failure). An
  * instruction that the engine lacks: NOT_SUPPORTED, "instruction 'wgmma.…' is
  * not supported by the simulated device (file.cu:12)". capability: 80, 90; a
  * module for a higher target is NO_BINARY_FOR_GPU. */
@@ -34,9 +34,9 @@ int tps_sim_code_new(tps_ptx_module *module, tps_sim_space *space,
 /* Frees the code and its variables. Only when nothing runs it. */
 void tps_sim_code_destroy(tps_sim_code *code);
 
-/* NULL when there is none of that (symbol) name. */
-const tps_sim_kernel *tps_sim_code_kernel(const tps_sim_code *code,
-                                          const char *name);
+/* The kernel of that (symbol) name, decoded when first asked for; NOT_FOUND. */
+int tps_sim_code_kernel(tps_sim_code *code, const char *name,
+                        const tps_sim_kernel **out, tps_error *err);
 /* The variable's allocation, or NULL. */
 tps_sim_allocation *tps_sim_code_global(const tps_sim_code *code,
                                         const char *name);

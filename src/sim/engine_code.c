@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * A module on a device: its variables, placed and initialised, and its kernels,
- * decoded.
+ * decoded when first asked for.
  */
 #include <stdlib.h>
 
@@ -25,8 +25,7 @@ static int place(struct tps_sim_code *code, const tps_ptx_var *v,
   int status =
       tps_sim_allocate(code->space, v->size ? v->size : 1, kind, out, err);
   if (status) return status;
-  if (v->init) memcpy((*out)->host, v->init, v->size);
-  else memset((*out)->host, 0, v->size);
+  if (v->init) memcpy((*out)->host, v->init, v->size); /* else it is zero */
   return 0;
 }
 
@@ -83,19 +82,6 @@ static int allocate(struct tps_sim_code *code, tps_error *err) {
   return 0;
 }
 
-static int decode_kernels(struct tps_sim_code *code, tps_error *err) {
-  const tps_ptx_module *m = code->module;
-  for (uint32_t k = 0; k < m->function_count; k++) {
-    const tps_ptx_function *f = &m->functions[k];
-    if (!f->entry || f->declared_only) continue;
-    int status =
-        tps_sim_decode_kernel(code, f, &code->kernels[code->kernel_count], err);
-    if (status) return status;
-    code->kernel_count++;
-  }
-  return 0;
-}
-
 static int fill(struct tps_sim_code *code, tps_error *err) {
   const tps_ptx_module *m = code->module;
   if (m->target > (unsigned)code->capability)
@@ -107,7 +93,7 @@ static int fill(struct tps_sim_code *code, tps_error *err) {
   if (!status) status = place_variables(code, err);
   if (status) return status;
   relocate_all(code);
-  return decode_kernels(code, err);
+  return tps_sim_check_module(code, err);
 }
 
 int tps_sim_code_new(tps_ptx_module *module, tps_sim_space *space,
@@ -121,6 +107,7 @@ int tps_sim_code_new(tps_ptx_module *module, tps_sim_space *space,
   code->space = space;
   code->capability = capability;
   code->table = tps_sim_handlers();
+  pthread_mutex_init(&code->lock, NULL);
   int status = fill(code, err);
   if (status) tps_sim_code_destroy(code);
   else *out = code;
@@ -130,7 +117,7 @@ int tps_sim_code_new(tps_ptx_module *module, tps_sim_space *space,
 void tps_sim_code_destroy(tps_sim_code *code) {
   if (!code) return;
   const tps_ptx_module *m = code->module;
-  for (uint32_t k = 0; k < code->kernel_count; k++)
+  for (uint32_t k = 0; code->kernels && k < m->function_count; k++)
     tps_sim_kernel_destroy(code->kernels[k]);
   for (uint32_t k = 0; code->globals && k < m->var_count; k++)
     if (code->globals[k]) tps_sim_free(code->space, code->globals[k], "", 0);
@@ -143,15 +130,35 @@ void tps_sim_code_destroy(tps_sim_code *code) {
   free(code->globals);
   free(code->locals);
   free(code->kernels);
+  pthread_mutex_destroy(&code->lock);
   tps_ptx_free(code->module);
   free(code);
 }
 
-const tps_sim_kernel *tps_sim_code_kernel(const tps_sim_code *code,
-                                          const char *name) {
-  for (uint32_t k = 0; k < code->kernel_count; k++)
-    if (!strcmp(code->kernels[k]->name, name)) return code->kernels[k];
-  return NULL;
+static uint32_t find_kernel(const tps_ptx_module *m, const char *name) {
+  uint32_t k = 0;
+  while (k < m->function_count &&
+         (!m->functions[k].entry || m->functions[k].declared_only ||
+          strcmp(m->functions[k].name, name)))
+    k++;
+  return k;
+}
+
+int tps_sim_code_kernel(tps_sim_code *code, const char *name,
+                        const tps_sim_kernel **out, tps_error *err) {
+  const tps_ptx_module *m = code->module;
+  uint32_t k = find_kernel(m, name);
+  int status = 0;
+  *out = NULL;
+  if (k == m->function_count)
+    return tps_fail(err, TPS_NOT_FOUND, "no kernel '%s' in the module", name);
+  pthread_mutex_lock(&code->lock);
+  if (code->kernels[k] == NULL)
+    status =
+        tps_sim_decode_kernel(code, &m->functions[k], &code->kernels[k], err);
+  *out = code->kernels[k];
+  pthread_mutex_unlock(&code->lock);
+  return status;
 }
 
 tps_sim_allocation *tps_sim_code_global(const tps_sim_code *code,

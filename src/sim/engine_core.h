@@ -121,6 +121,7 @@ typedef struct call_site {
 } call_site;
 
 typedef struct branch_table {
+  struct branch_table *next; /* of the kernel */
   uint32_t count;
   const insn *targets[];
 } branch_table;
@@ -142,6 +143,7 @@ struct tps_sim_kernel {
   uint32_t slots;       /* allocations to remember */
   function **functions; /* by the module's number; NULL if not reached */
   function *main;
+  branch_table *tables;
   unsigned char *constants;
   launch_row *params;
   uint32_t param_count;
@@ -155,10 +157,10 @@ struct tps_sim_code {
   tps_ptx_module *module;
   tps_sim_space *space;
   int capability;
-  tps_sim_allocation **globals; /* of module variables; NULL for shared */
-  tps_sim_allocation ***locals; /* of each function's .global variables */
-  struct tps_sim_kernel **kernels;
-  uint32_t kernel_count;
+  tps_sim_allocation **globals;    /* of module variables; NULL for shared */
+  tps_sim_allocation ***locals;    /* of each function's .global variables */
+  pthread_mutex_t lock;            /* of the kernels */
+  struct tps_sim_kernel **kernels; /* by function; NULL until asked for */
   handler *const *table;
 };
 
@@ -418,6 +420,8 @@ _Noreturn void tps_sim_assert_failed(engine *e, const insn *i, uint32_t mask,
 
 /* --- engine_decode.c ----------------------------------------------------- */
 
+/* Whether the engine can run every kernel of the module. */
+int tps_sim_check_module(struct tps_sim_code *code, tps_error *err);
 int tps_sim_decode_kernel(struct tps_sim_code *code,
                           const tps_ptx_function *entry,
                           struct tps_sim_kernel **out, tps_error *err);

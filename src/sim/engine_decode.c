@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Decoding of a kernel: which functions it can reach, where its shared
- * variables lie, then each function's instructions. Every kernel has its own
- * copy of the functions, so that addresses of shared variables are constants.
+ * Decoding of a kernel: the instructions of each function that it can reach.
+ * Every kernel has its own copy of the functions, so that addresses of shared
+ * variables are constants; it is made when the kernel is first asked for. When
+ * a module is loaded each function is decoded once, to be dropped again: what
+ * the engine lacks must be known by then.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,7 +141,8 @@ static bool begin_registers(builder *b) {
   b->regs = malloc((fn->register_count + 1) * sizeof *b->regs);
   b->vars = calloc(fn->var_count + 1, sizeof *b->vars);
   b->pcs = malloc((fn->instruction_count + 1) * sizeof *b->pcs);
-  if (!b->regs || !b->vars || !b->pcs) {
+  b->tables = calloc(fn->table_count + 1, sizeof(branch_table *));
+  if (!b->regs || !b->vars || !b->pcs || !b->tables) {
     tps_sim_no_memory(b);
     return false;
   }
@@ -165,17 +168,18 @@ static void place_params(builder *b) {
   for (uint32_t k = 0; k < fn->var_count; k++)
     if (fn->vars[k].role == TPS_PTX_CALL_PARAM && fn->vars[k].offset % 4)
       words = false;
-  uint32_t calls = words ? (fn->call_bytes + 3) / 4 + 1 : fn->call_bytes + 4;
+  uint64_t calls = words ? (fn->call_bytes + 3) / 4 + 1 : fn->call_bytes + 4;
   uint32_t area = tps_sim_place(b, calls * ROW32);
   for (uint32_t k = 0; k < fn->var_count; k++) {
     const tps_ptx_var *v = &fn->vars[k];
-    uint32_t count = (uint32_t)(v->size + 3) / 4;
+    uint32_t count = (uint32_t)((v->size + 3) / 4);
     if (v->space != TPS_PTX_PARAM) continue;
     if (v->role == TPS_PTX_CALL_PARAM) {
       uint32_t at = (uint32_t)v->offset / (words ? 4 : 1);
       b->vars[k] = (param_rows){area + at * ROW32, count};
     } else if (!fn->entry) {
-      b->vars[k] = (param_rows){tps_sim_place(b, count * ROW32), count};
+      b->vars[k] =
+          (param_rows){tps_sim_place(b, count * (uint64_t)ROW32), count};
     }
   }
 }
@@ -214,11 +218,29 @@ static void resolve_branches(builder *b, uint32_t from) {
     insn *i = &b->insns[k];
     if (i->op == H_bra || i->op == H_cbra || i->op == H_cbra_not)
       i->imm = b->pcs[i->imm];
-    if (i->op != H_brx) continue;
-    branch_table *t = (branch_table *)i->side;
-    for (uint32_t n = 0; n < t->count; n++)
+  }
+  for (uint32_t k = 0; k < b->fn->table_count; k++) {
+    branch_table *t = b->tables[k];
+    for (uint32_t n = 0; t && n < t->count; n++)
       t->targets[n] = (const insn *)(uintptr_t)b->pcs[(uintptr_t)t->targets[n]];
   }
+}
+
+/* Every warp has a frame of each function that it is in, every thread its local
+ * variables. */
+static void check_frame(builder *b) {
+  if (b->failed) return;
+  if (b->fn->local_bytes > MOST_LOCAL)
+    b->failed = tps_fail(b->err, TPS_INVALID_PTX,
+                         "function '%s': %u bytes of local memory (%u are "
+                         "allowed)",
+                         b->fn->name, b->fn->local_bytes, MOST_LOCAL);
+  if (b->frame <= MOST_FRAME || b->failed) return;
+  b->failed =
+      tps_fail(b->err, TPS_INVALID_PTX,
+               "function '%s' needs %llu bytes a warp for its registers "
+               "and parameters (the simulated device allows %u)",
+               b->fn->name, (unsigned long long)b->frame, MOST_FRAME);
 }
 
 static void decode_function(builder *b, function *f) {
@@ -234,137 +256,15 @@ static void decode_function(builder *b, function *f) {
         decode_instruction(b, k);
     b->pcs[b->fn->instruction_count] = b->insn_count;
   }
+  check_frame(b);
   if (!b->failed) resolve_branches(b, from);
   f->end = (const insn *)(uintptr_t)b->insn_count;
-  f->frame_bytes = (b->frame + 63u) & ~63u;
+  f->frame_bytes = ((uint32_t)b->frame + 63u) & ~63u;
   free(b->regs);
   free(b->vars);
   free(b->pcs);
-  b->regs = NULL, b->vars = NULL, b->pcs = NULL;
-}
-
-/* --- what a kernel reaches ----------------------------------------------- */
-
-static void reach(builder *b, uint32_t index);
-
-static void reach_operand(builder *b, const tps_ptx_function *fn,
-                          const ptx_opd *o) {
-  if (o->kind == TPS_PTX_OPD_FUNC) reach(b, (uint32_t)o->index);
-  for (unsigned k = 0; is_group(o) && k < o->count; k++)
-    reach_operand(b, fn, &fn->parts[o->first + (int32_t)k]);
-}
-
-/* A call through a register may go to any function whose address is taken. */
-static void reach_taken(builder *b) {
-  const tps_ptx_module *m = b->module;
-  for (uint32_t k = 0; k < m->var_count; k++)
-    for (uint32_t n = 0; n < m->vars[k].relocation_count; n++)
-      if (m->vars[k].relocations[n].function)
-        reach(b, (uint32_t)m->vars[k].relocations[n].index);
-  for (uint32_t k = 0; k < m->function_count; k++) {
-    const tps_ptx_function *fn = &m->functions[k];
-    for (uint32_t n = 0; n < fn->instruction_count; n++) {
-      const ptx_insn *p = &fn->instructions[n];
-      if (p->op == TPS_PTX_OP_CALL) continue;
-      for (unsigned o = 0; o < p->operand_count; o++)
-        reach_operand(b, fn, &p->operands[o]);
-    }
-  }
-}
-
-static void reach_from(builder *b, const tps_ptx_function *fn) {
-  bool indirect = false;
-  for (uint32_t k = 0; k < fn->instruction_count; k++) {
-    const ptx_insn *p = &fn->instructions[k];
-    for (unsigned n = 0; n < p->operand_count; n++)
-      reach_operand(b, fn, &p->operands[n]);
-    if (p->op == TPS_PTX_OP_CALL && p->operands[1].kind == TPS_PTX_OPD_REG)
-      indirect = true;
-  }
-  if (indirect) reach_taken(b);
-}
-
-static void reach(builder *b, uint32_t index) {
-  const tps_ptx_function *fn = &b->module->functions[index];
-  if (b->kernel->functions[index] || fn->declared_only || b->failed) return;
-  function *f = calloc(1, sizeof *f);
-  if (!f) {
-    tps_sim_no_memory(b);
-    return;
-  }
-  f->ptx = fn;
-  f->index = index;
-  b->kernel->functions[index] = f;
-  reach_from(b, fn);
-}
-
-/* --- shared variables ---------------------------------------------------- */
-
-#define UNPLACED UINT32_MAX
-
-typedef struct layout {
-  uint32_t at, dynamic_align;
-} layout;
-
-static void place_shared(layout *l, const tps_ptx_var *v, uint32_t *offset) {
-  uint32_t align = v->align ? v->align : 1;
-  if (v->space != TPS_PTX_SHARED || *offset != UNPLACED) return;
-  if (v->unsized) {
-    if (align > l->dynamic_align) l->dynamic_align = align;
-    return;
-  }
-  l->at = (l->at + align - 1) & ~(align - 1);
-  *offset = l->at;
-  l->at += (uint32_t)v->size;
-}
-
-static void place_used(builder *b, layout *l, const tps_ptx_function *fn,
-                       const ptx_opd *o) {
-  bool named = o->kind == TPS_PTX_OPD_VAR ||
-               (o->kind == TPS_PTX_OPD_ADDR && o->base_kind == TPS_PTX_OPD_VAR);
-  if (named && !o->local)
-    place_shared(l, &b->module->vars[o->index], &b->shared_at[o->index]);
-  for (unsigned k = 0; is_group(o) && k < o->count; k++)
-    place_used(b, l, fn, &fn->parts[o->first + (int32_t)k]);
-}
-
-static void place_of_function(builder *b, layout *l, uint32_t index) {
-  const tps_ptx_function *fn = &b->module->functions[index];
-  uint32_t *own = malloc((fn->var_count + 1) * sizeof *own);
-  b->local_shared[index] = own;
-  if (!own) {
-    tps_sim_no_memory(b);
-    return;
-  }
-  for (uint32_t k = 0; k < fn->var_count; k++) {
-    own[k] = UNPLACED;
-    place_shared(l, &fn->vars[k], &own[k]);
-  }
-  for (uint32_t k = 0; k < fn->instruction_count; k++) {
-    const ptx_insn *p = &fn->instructions[k];
-    for (unsigned n = 0; n < p->operand_count; n++)
-      place_used(b, l, fn, &p->operands[n]);
-  }
-}
-
-static void place_all_shared(builder *b) {
-  layout l = {0, 16};
-  uint32_t functions = b->module->function_count;
-  uint32_t entry = b->kernel->main->index;
-  for (uint32_t k = 0; k < b->module->var_count; k++)
-    b->shared_at[k] = UNPLACED;
-  place_of_function(b, &l, entry);
-  for (uint32_t k = 0; k < functions; k++)
-    if (k != entry && b->kernel->functions[k]) place_of_function(b, &l, k);
-  b->kernel->static_shared = l.at;
-  uint32_t dynamic = (l.at + l.dynamic_align - 1) & ~(l.dynamic_align - 1);
-  b->kernel->dynamic_at = dynamic;
-  for (uint32_t k = 0; k < b->module->var_count; k++)
-    if (b->shared_at[k] == UNPLACED) b->shared_at[k] = dynamic;
-  for (uint32_t k = 0; k < functions; k++)
-    for (uint32_t n = 0;
-         b->local_shared[k] && n < b->module->functions[k].var_count; n++)
-      if (b->local_shared[k][n] == UNPLACED) b->local_shared[k][n] = dynamic;
+  free(b->tables);
+  b->regs = NULL, b->vars = NULL, b->pcs = NULL, b->tables = NULL;
 }
 
 /* --- settling: numbers become pointers ----------------------------------- */
@@ -381,11 +281,6 @@ static void settle_insn(struct tps_sim_kernel *k, insn *i) {
   handler *const *table = k->code->table;
   if (i->op == H_bra || i->op == H_cbra || i->op == H_cbra_not)
     settle_branch(k, i);
-  if (i->op == H_brx) {
-    branch_table *t = (branch_table *)i->side;
-    for (uint32_t n = 0; n < t->count; n++)
-      t->targets[n] = k->insns + (uintptr_t)t->targets[n];
-  }
   i->inner = i->fn = table[i->op];
   if (i->guard == NO_GUARD) return;
   i->fn = table[i->guard & GUARD_NOT ? H_guarded_not : H_guarded];
@@ -401,6 +296,9 @@ static void settle(builder *b) {
     f->end = k->insns + (uintptr_t)f->end;
   }
   for (uint32_t n = 0; n < k->insn_count; n++) settle_insn(k, &k->insns[n]);
+  for (branch_table *t = k->tables; t; t = t->next)
+    for (uint32_t n = 0; n < t->count; n++)
+      t->targets[n] = k->insns + (uintptr_t)t->targets[n];
   k->local_bytes = k->main->local_bytes;
 }
 
@@ -413,67 +311,138 @@ static void *aligned_copy(builder *b, const void *from, size_t size) {
 
 /* --- a kernel ------------------------------------------------------------ */
 
+static bool begin(builder *b, struct tps_sim_code *code, tps_error *err) {
+  const tps_ptx_module *m = code->module;
+  *b = (builder){.code = code, .module = m, .err = err};
+  struct tps_sim_kernel *k = b->kernel = calloc(1, sizeof *k);
+  if (k) {
+    k->code = code;
+    k->name = "";
+    k->launch_bytes = LAUNCH_ROWS * ROW32;
+    k->functions = calloc(m->function_count + 1, sizeof *k->functions);
+  }
+  b->queue = malloc((m->function_count + 1) * sizeof *b->queue);
+  b->shared_at = malloc((m->var_count + 1) * sizeof *b->shared_at);
+  b->local_shared = calloc(m->function_count + 1, sizeof *b->local_shared);
+  if (k && k->functions && b->queue && b->shared_at && b->local_shared)
+    return true;
+  b->failed = tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  return false;
+}
+
+/* The kernel, or the error's code. */
+static int end(builder *b, struct tps_sim_kernel **out) {
+  for (uint32_t n = 0; b->local_shared && n < b->module->function_count; n++)
+    free(b->local_shared[n]);
+  free(b->local_shared);
+  free(b->shared_at);
+  free(b->queue);
+  free(b->insns);
+  free(b->constants);
+  free(b->slots);
+  if (b->failed) tps_sim_kernel_destroy(b->kernel);
+  else *out = b->kernel;
+  return b->failed;
+}
+
 static void decode_all(builder *b) {
   struct tps_sim_kernel *k = b->kernel;
-  uint32_t functions = b->module->function_count;
-  reach(b, (uint32_t)(k->ptx - b->module->functions));
-  if (b->failed) return;
-  k->main = k->functions[k->ptx - b->module->functions];
-  place_all_shared(b);
-  if (!b->failed) decode_function(b, k->main);
-  for (uint32_t n = 0; n < functions && !b->failed; n++)
+  if (tps_sim_shared_limit(b)) return;
+  decode_function(b, k->main);
+  for (uint32_t n = 0; n < b->module->function_count && !b->failed; n++)
     if (k->functions[n] && k->functions[n] != k->main)
       decode_function(b, k->functions[n]);
 }
+
+static void drop_sides(struct tps_sim_kernel *k, insn *insns, uint32_t count);
 
 static void finish_kernel(builder *b) {
   struct tps_sim_kernel *k = b->kernel;
   k->constants = aligned_copy(b, b->constants, b->constant_bytes);
   k->insns = aligned_copy(b, b->insns, b->insn_count * sizeof *b->insns);
   k->insn_count = k->insns ? b->insn_count : 0;
+  if (!k->insns) drop_sides(k, b->insns, b->insn_count);
   if (!b->failed) settle(b);
 }
 
 int tps_sim_decode_kernel(struct tps_sim_code *code,
                           const tps_ptx_function *entry,
                           struct tps_sim_kernel **out, tps_error *err) {
-  builder b = {.code = code, .module = code->module, .err = err};
-  uint32_t functions = code->module->function_count;
-  struct tps_sim_kernel *k = calloc(1, sizeof *k);
-  if (!k) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
-  k->code = code;
-  k->name = entry->name;
-  k->ptx = entry;
-  k->launch_bytes = LAUNCH_ROWS * ROW32;
-  k->functions = calloc(functions, sizeof *k->functions);
-  b.kernel = k;
-  b.shared_at = malloc((code->module->var_count + 1) * sizeof *b.shared_at);
-  b.local_shared = calloc(functions, sizeof *b.local_shared);
-  if (!k->functions || !b.shared_at || !b.local_shared) tps_sim_no_memory(&b);
-  else decode_all(&b);
-  finish_kernel(&b);
-  for (uint32_t n = 0; b.local_shared && n < functions; n++)
-    free(b.local_shared[n]);
-  free(b.local_shared);
-  free(b.shared_at);
-  free(b.insns);
-  free(b.constants);
-  free(b.slots);
-  if (b.failed) tps_sim_kernel_destroy(k);
-  else *out = k;
-  return b.failed;
+  builder b;
+  if (begin(&b, code, err)) {
+    b.kernel->name = entry->name;
+    b.kernel->ptx = entry;
+    tps_sim_layout(&b, entry);
+    if (!b.failed) decode_all(&b);
+    finish_kernel(&b);
+  }
+  return end(&b, out);
 }
 
+/* --- a module ------------------------------------------------------------ */
+
+/* Decodes a function to see whether the engine can, and drops the result. */
+static void try_function(builder *b, function *f) {
+  b->kernel->name = f->ptx->name;
+  b->kernel->param_count = 0;
+  decode_function(b, f);
+  drop_sides(b->kernel, b->insns, b->insn_count);
+  b->insn_count = 0;
+}
+
+/* Only where the shared variables of all together are too large need a kernel's
+ * own be counted. */
+static void check_shared(builder *all) {
+  const tps_ptx_module *m = all->module;
+  for (uint32_t k = 0; k < m->function_count && !all->failed; k++) {
+    struct tps_sim_kernel *kernel = NULL;
+    builder b;
+    if (!m->functions[k].entry || m->functions[k].declared_only) continue;
+    if (begin(&b, all->code, all->err)) {
+      b.kernel->name = m->functions[k].name;
+      tps_sim_layout(&b, &m->functions[k]);
+      tps_sim_shared_limit(&b);
+    }
+    all->failed = end(&b, &kernel);
+    tps_sim_kernel_destroy(kernel);
+  }
+}
+
+int tps_sim_check_module(struct tps_sim_code *code, tps_error *err) {
+  builder b;
+  struct tps_sim_kernel *kernel = NULL;
+  if (begin(&b, code, err)) {
+    tps_sim_layout(&b, NULL);
+    for (uint32_t k = 0; k < b.queued && !b.failed; k++)
+      try_function(&b, b.kernel->functions[b.queue[k]]);
+    if (!b.failed && b.shared_bytes > MOST_SHARED) check_shared(&b);
+  }
+  int status = end(&b, &kernel);
+  tps_sim_kernel_destroy(kernel);
+  return status;
+}
+
+/* --- ends ---------------------------------------------------------------- */
+
 static bool has_side(unsigned op) {
-  return op == H_call || op == H_call_indirect || op == H_brx ||
-         op == H_vprintf || op == H_assertfail || op == H_malloc ||
-         op == H_free;
+  return op == H_call || op == H_call_indirect || op == H_vprintf ||
+         op == H_assertfail || op == H_malloc || op == H_free;
+}
+
+/* What the instructions and the kernel own beside them. */
+static void drop_sides(struct tps_sim_kernel *k, insn *insns, uint32_t count) {
+  for (uint32_t n = 0; n < count; n++)
+    if (has_side(insns[n].op)) free((void *)insns[n].side);
+  while (k->tables) {
+    branch_table *next = k->tables->next;
+    free(k->tables);
+    k->tables = next;
+  }
 }
 
 void tps_sim_kernel_destroy(struct tps_sim_kernel *k) {
   if (!k) return;
-  for (uint32_t n = 0; n < k->insn_count; n++)
-    if (has_side(k->insns[n].op)) free((void *)k->insns[n].side);
+  drop_sides(k, k->insns, k->insn_count);
   for (uint32_t n = 0; k->functions && n < k->code->module->function_count; n++)
     if (k->functions[n]) {
       free(k->functions[n]->returns);

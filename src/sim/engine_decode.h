@@ -34,6 +34,12 @@ typedef struct pending {
 
 enum { TEMPS = 12, PENDING_MAX = 16 };
 
+/* A warp's frame of a function; a thread's local memory and a kernel's static
+ * shared memory, which are what a GPU has. */
+#define MOST_FRAME (16u << 20)
+#define MOST_LOCAL (512u << 10)
+#define MOST_SHARED (48u << 10)
+
 /* The frame begins with a row for results that nobody wants, then temporaries.
  */
 enum {
@@ -67,16 +73,19 @@ typedef struct builder {
   uint32_t param_capacity;
   uint32_t *shared_at;     /* offset of each module variable in shared memory */
   uint32_t **local_shared; /* of each function's own shared variables */
-  uint32_t dynamic_at;
+  uint64_t shared_bytes;   /* of all that are placed */
+  uint32_t *queue, queued; /* functions reached, in that order */
+  bool taken;              /* … by a call through a register, too */
 
   /* the function */
   const tps_ptx_function *fn;
   function *f;
-  uint32_t frame; /* bytes so far */
+  uint64_t frame; /* bytes so far */
   reg_info *regs;
-  param_rows *vars;  /* rows of .param variables */
-  uint32_t *pcs;     /* first instruction of each PTX instruction */
-  const ptx_insn *p; /* the instruction */
+  param_rows *vars;      /* rows of .param variables */
+  branch_table **tables; /* those of the function that are decoded */
+  uint32_t *pcs;         /* first instruction of each PTX instruction */
+  const ptx_insn *p;     /* the instruction */
   int32_t at;
   uint32_t guard; /* operand, with GUARD_NOT, or NO_GUARD */
   uint32_t temps64, temps32, temps_pred;
@@ -115,6 +124,14 @@ static inline bool is_group(const ptx_opd *o) {
          o->kind == TPS_PTX_OPD_LIST;
 }
 
+/* --- engine_layout.c ----------------------------------------------------- */
+
+/* Finds what the kernel, or without one every kernel of the module, reaches, and
+ * places the shared variables. The kernel itself is first in the queue. */
+void tps_sim_layout(builder *b, const tps_ptx_function *entry);
+/* Refuses a kernel with too many bytes of them; true when it has failed. */
+bool tps_sim_shared_limit(builder *b);
+
 /* --- engine_operand.c ---------------------------------------------------- */
 
 /* Appends an instruction under the guard. Valid until the next one. */
@@ -142,7 +159,7 @@ const tps_ptx_var *tps_sim_var(const builder *b, const ptx_opd *o);
 uint32_t tps_sim_param_row(builder *b, uint32_t offset, unsigned size,
                            bool sign, bool wide);
 /* Rows for a new piece of the frame. */
-uint32_t tps_sim_place(builder *b, uint32_t bytes);
+uint32_t tps_sim_place(builder *b, uint64_t bytes);
 void *tps_sim_grow(builder *b, void *p, uint32_t *capacity, uint32_t need,
                    size_t size);
 void tps_sim_no_memory(builder *b);

@@ -25,17 +25,25 @@ static bool branch(builder *b) {
   return true;
 }
 
-static bool indexed_branch(builder *b) {
-  const tps_ptx_table *t = &b->fn->tables[opd(b, 1)->index];
-  branch_table *table =
-      malloc(sizeof *table + t->target_count * sizeof *table->targets);
+/* The function's table, once for all branches that go by it. */
+static branch_table *targets(builder *b, int32_t index) {
+  const tps_ptx_table *t = &b->fn->tables[index];
+  branch_table *table = b->tables[index];
+  if (table) return table;
+  table = malloc(sizeof *table + t->target_count * sizeof *table->targets);
   if (!table) {
     tps_sim_no_memory(b);
-    return true;
+    return NULL;
   }
   table->count = t->target_count;
   for (uint32_t k = 0; k < t->target_count; k++)
     table->targets[k] = (const insn *)(uintptr_t)(uint32_t)t->targets[k];
+  table->next = b->kernel->tables;
+  return b->tables[index] = b->kernel->tables = table;
+}
+
+static bool indexed_branch(builder *b) {
+  const branch_table *table = targets(b, opd(b, 1)->index);
   uint32_t index = tps_sim_source(b, opd(b, 0), TPS_PTX_U32);
   insn *i = tps_sim_emit(b, H_brx);
   i->a = index;

@@ -45,10 +45,10 @@ insn *tps_sim_emit(builder *b, unsigned op) {
   return i;
 }
 
-uint32_t tps_sim_place(builder *b, uint32_t bytes) {
-  uint32_t at = b->frame;
+uint32_t tps_sim_place(builder *b, uint64_t bytes) {
+  uint64_t at = b->frame;
   b->frame += bytes;
-  return at;
+  return (uint32_t)at; /* if it does not fit, the function is refused */
 }
 
 uint32_t tps_sim_temp(builder *b, bool wide) {

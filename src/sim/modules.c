@@ -136,9 +136,9 @@ int tps_sim_kernel_find(tps_device *face, tps_device_module *handle,
   tps_sim_module *module = (tps_sim_module *)handle;
   int code = tps_sim_refuse(to_device(face), err);
   if (code != 0) return code;
-  const tps_sim_kernel *kernel = tps_sim_code_kernel(module->code, name);
-  if (kernel == NULL)
-    return tps_fail(err, TPS_NOT_FOUND, "no kernel '%s' in the module", name);
+  const tps_sim_kernel *kernel;
+  code = tps_sim_code_kernel(module->code, name, &kernel, err);
+  if (code != 0) return code;
   pthread_mutex_lock(&module->lock);
   tps_sim_function *f = known_function(module, kernel);
   if (f == NULL) f = function_new(module, kernel);
