@@ -70,7 +70,11 @@ int tps_sim_launch_new(tps_sim_space *space,
                        tps_sim_launch **out, tps_error *err);
 /* After the last block is destroyed. */
 void tps_sim_launch_destroy(tps_sim_launch *launch);
-uint64_t tps_sim_launch_blocks(const tps_sim_launch *launch); /* of the grid */
+/* Blocks of the grid; with clusters the number of those, which count as one
+ * block each for all of the following. */
+uint64_t tps_sim_launch_blocks(const tps_sim_launch *launch);
+/* Fills in the cluster that the kernel itself demands where none is given. */
+void tps_sim_kernel_cluster(const tps_sim_kernel *kernel, uint32_t extent[3]);
 
 /* The first fault of the launch, filled once a block has said FAULT: code,
  * message with kernel, block, thread, address and source line, kernel, where.

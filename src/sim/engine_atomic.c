@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * atom and red. Lanes go one after the other, the lowest first. Shared and
- * local memory belong to one host thread and need no atomic instruction;
+ * atom and red. Lanes go one after the other, the lowest first. Local memory
+ * and that shared in a cluster belong to one host thread and need no atomic
+ * instruction;
  * everything else takes C11's, with sequential consistency whatever was asked
  * for.
  *
@@ -17,9 +18,19 @@
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
 #define NO_OPERAND UINT32_MAX
 
+/* Of two half values, the one that is no NaN. */
+static uint32_t half_extreme(uint32_t x, uint32_t y, bool bf16, bool max) {
+  double a = bf16 ? bf16_to(x) : f16_to(x), b = bf16 ? bf16_to(y) : f16_to(y);
+  if (a != a) return y;
+  if (b != b) return x;
+  return (a < b) == max ? y : x;
+}
+
 static uint64_t extreme(unsigned type, uint64_t x, uint64_t y, bool max) {
   bool less;
   switch (type) {
+  case ATOM_F16: return half_extreme((uint32_t)x, (uint32_t)y, false, max);
+  case ATOM_BF16: return half_extreme((uint32_t)x, (uint32_t)y, true, max);
   case ATOM_S32: less = (int32_t)x < (int32_t)y; break;
   case ATOM_S64: less = (int64_t)x < (int64_t)y; break;
   default: less = x < y; break;
@@ -133,8 +144,7 @@ static uint64_t one_lane(engine *e, const insn *i, unsigned lane,
       offset < r->size && r->size - offset >= size && !(offset & (size - 1))
           ? r->host + offset
           : tps_sim_resolve(e, i, lane, address, size, ACCESS_ATOMIC, &local);
-  bool own =
-      local || (p >= e->shared.host && p < e->shared.host + e->shared.size);
+  bool own = local || tps_sim_is_shared(e, p);
   if (!own) return atomic_rmw(p, size, op, type, x, y);
   uint64_t old = 0;
   if (local) old = tps_sim_load(e, i, lane, address, size);
@@ -156,6 +166,16 @@ HANDLER(atom) {
     else row32(e, i->d)[l] = (uint32_t)old;
   }
   return i + 1;
+}
+
+uint64_t tps_sim_atomic_apply(engine *e, unsigned char *p, unsigned size,
+                              uint32_t op, uint32_t type, uint64_t x) {
+  if (!tps_sim_is_shared(e, p)) return atomic_rmw(p, size, op, type, x, 0);
+  uint64_t old = 0;
+  memcpy(&old, p, size);
+  uint64_t new = combine(op, type, old, x, 0, true);
+  memcpy(p, &new, size);
+  return old;
 }
 
 #define FILL(name) table[H_##name] = op_##name;

@@ -18,4 +18,24 @@ enum {
 };
 /* clang-format on */
 
+#include <stdint.h>
+
+struct engine;
+
+static inline unsigned tps_sim_atomic_size(uint32_t type) {
+  switch (type) {
+  case ATOM_U64:
+  case ATOM_S64:
+  case ATOM_F64: return 8;
+  case ATOM_F16:
+  case ATOM_BF16: return 2;
+  default: return 4;
+  }
+}
+
+/* Combines the element at `p`, in global memory or in the shared memory of the
+ * cluster, with `x`. Gives the old value. */
+uint64_t tps_sim_atomic_apply(struct engine *e, unsigned char *p, unsigned size,
+                              uint32_t op, uint32_t type, uint64_t x);
+
 #endif

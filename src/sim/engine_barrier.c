@@ -78,7 +78,9 @@ static void check_aligned(engine *e, const insn *i, uint32_t mask) {
   const warp *w = e->warp;
   for (uint32_t k = 0; k < w->group_count; k++) {
     const group *g = &w->groups[k];
-    if (g->state != WAITS || g->pc == i || !(g->pc->imm & ALIGNED)) continue;
+    if (g->state != WAITS || g->barrier >= BARRIERS || g->pc == i ||
+        !(g->pc->imm & ALIGNED))
+      continue;
     char other[600], here[600];
     const struct tps_sim_kernel *kernel = e->launch->kernel;
     tps_sim_insn_where(kernel, g->pc, other, sizeof other);
@@ -143,10 +145,17 @@ HANDLER(barrier) {
 
 /* --- deadlock ------------------------------------------------------------ */
 
-static int describe(const struct tps_sim_kernel *kernel, const warp *w,
-                    const group *g, char *text, size_t size) {
+static int describe(engine *e, const warp *w, const group *g, char *text,
+                    size_t size) {
   char where[600];
-  tps_sim_insn_where(kernel, g->pc, where, sizeof where);
+  tps_sim_insn_where(e->launch->kernel, g->pc, where, sizeof where);
+  if (g->state == WAITS && g->barrier == WAIT_MBARRIER)
+    return tps_sim_mbarrier_describe(e, w, g, text, size);
+  if (g->state == WAITS && g->barrier == WAIT_CLUSTER)
+    return snprintf(text, size,
+                    "; warp %u, lanes 0x%08x wait at the cluster's barrier "
+                    "(%s)",
+                    w->index, g->mask, where);
   if (g->state == WAITS)
     return snprintf(text, size,
                     "; warp %u, lanes 0x%08x wait at barrier %u (%s)", w->index,
@@ -156,19 +165,37 @@ static int describe(const struct tps_sim_kernel *kernel, const warp *w,
                   w->index, g->mask, g->member & w->live & ~g->mask, where);
 }
 
+/* Adds what the block's groups wait for; gives where the first one does. */
+static const insn *describe_block(struct tps_sim_block *block, char *text,
+                                  size_t size, size_t *used) {
+  const insn *first = NULL;
+  for (uint32_t k = 0; k < block->launch->warps; k++) {
+    const warp *w = &block->warps[k];
+    for (uint32_t n = 0; n < w->group_count && *used + 100 < size; n++) {
+      int wrote =
+          describe(&block->e, w, &w->groups[n], text + *used, size - *used);
+      if (wrote > 0) *used += (size_t)wrote;
+      if (*used >= size) *used = size - 1;
+      if (!first) first = w->groups[n].pc;
+    }
+  }
+  return first;
+}
+
 _Noreturn void tps_sim_deadlock(engine *e) {
   char text[1500] = "";
   size_t used = 0;
   const insn *first = NULL;
-  for (uint32_t k = 0; k < e->launch->warps; k++) {
-    const warp *w = &e->block->warps[k];
-    for (uint32_t n = 0; n < w->group_count && used + 100 < sizeof text; n++) {
-      int wrote = describe(e->launch->kernel, w, &w->groups[n], text + used,
-                           sizeof text - used);
-      if (wrote > 0) used += (size_t)wrote;
-      if (used >= sizeof text) used = sizeof text - 1;
-      if (!first) first = w->groups[n].pc;
-    }
+  const cluster *c = e->block->cluster;
+  for (uint32_t k = 0; k < c->count; k++) {
+    struct tps_sim_block *block = c->blocks[k];
+    if (!block->live) continue;
+    if (c->count > 1 && used + 200 < sizeof text)
+      used += (size_t)snprintf(text + used, sizeof text - used,
+                               "; block (%u,%u,%u)", block->ctaid[0],
+                               block->ctaid[1], block->ctaid[2]);
+    const insn *at = describe_block(block, text, sizeof text, &used);
+    if (!first) first = at;
   }
   tps_sim_fault(e, first, -1, TPS_LAUNCH_FAILED,
                 "deadlock: no thread can go on%s", text);

@@ -74,6 +74,7 @@ void tps_sim_block_free(struct tps_sim_block *block) {
       }
     free(w->frames);
     free(w->local);
+    tps_sim_async_free(w);
   }
   free(block->delayed);
   free(block);
@@ -95,7 +96,7 @@ static void fill_rows(struct tps_sim_block *block) {
   block->ctaid[1] = (uint32_t)(n / s->grid[0] % s->grid[1]);
   block->ctaid[2] = (uint32_t)(n / s->grid[0] / s->grid[1]);
   for (unsigned k = 0; k < 3; k++) {
-    uint32_t size = s->cluster[0] && s->cluster[k] ? s->cluster[k] : 1;
+    uint32_t size = launch->cluster[k];
     uint32_t inside = block->ctaid[k] % size;
     fill(block->rows, ROW_CTAID_X + k, block->ctaid[k]);
     fill(block->rows, ROW_CLUSTERID_X + k, block->ctaid[k] / size);
@@ -103,6 +104,7 @@ static void fill_rows(struct tps_sim_block *block) {
     rank += inside * scale;
     scale *= size;
   }
+  block->rank = rank;
   fill(block->rows, ROW_CLUSTER_RANK, rank);
   fill(block->rows, ROW_SMID,
        (uint32_t)(n % (uint64_t)launch->config.multiprocessors));
@@ -123,6 +125,8 @@ static void begin_warp(struct tps_sim_block *block, warp *w) {
   const function *f = w->main.of;
   memset(w->main.rows + f->zeroed_at, 0, f->frame_bytes - f->zeroed_at);
   if (w->local_size) memset(w->local, 0, w->local_size * LANES);
+  w->cluster_arrived = 0;
+  tps_sim_async_begin(w);
 }
 
 static uint64_t mix(uint64_t x) {
@@ -131,7 +135,8 @@ static uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
-tps_sim_block *tps_sim_block_new(tps_sim_launch *launch, uint64_t index) {
+struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
+                                          uint64_t index) {
   pthread_mutex_lock(&launch->lock);
   struct tps_sim_block *block = launch->pool;
   if (block) launch->pool = block->next;
@@ -152,14 +157,15 @@ tps_sim_block *tps_sim_block_new(tps_sim_launch *launch, uint64_t index) {
   memset(block->barriers, 0, sizeof block->barriers);
   if (launch->shared_bytes)
     memset(block->e.shared.host, 0, launch->shared_bytes);
+  block->own = (cluster){.count = 1, .blocks = {block}};
+  block->cluster = &block->own;
   fill_rows(block);
   for (uint32_t k = 0; k < launch->warps; k++)
     begin_warp(block, &block->warps[k]);
   return block;
 }
 
-void tps_sim_block_destroy(tps_sim_block *block) {
-  if (!block) return;
+void tps_sim_block_end(struct tps_sim_block *block) {
   struct tps_sim_launch *launch = block->launch;
   pthread_mutex_lock(&launch->lock);
   block->next = launch->pool;
@@ -240,20 +246,27 @@ static bool go_round(engine *e, uint64_t *left) {
 
 /* Not inlined: what it changes must not live in the frame that setjmp returns
  * to. */
-__attribute__((noinline)) static tps_sim_outcome run(engine *e, uint64_t left) {
+__attribute__((noinline)) static int run(engine *e, uint64_t left) {
   struct tps_sim_block *block = e->block;
   for (;;) {
     if (atomic_load_explicit(&block->launch->stop, memory_order_relaxed))
       return TPS_SIM_FAULT;
-    if (!block->runnable && block->live) tps_sim_deadlock(e);
+    if (!block->runnable && block->live) {
+      if (block->cluster->count > 1) return OUTCOME_WAITS;
+      if (!tps_sim_async_settle(e)) tps_sim_deadlock(e);
+      continue;
+    }
     bool progress = block->random ? go_anywhere(e, &left) : go_round(e, &left);
-    if (!block->live) return TPS_SIM_DONE;
+    if (!block->live) {
+      tps_sim_async_finish(e);
+      return TPS_SIM_DONE;
+    }
     if (!left) return TPS_SIM_SLICE;
     if (!progress && block->runnable) return TPS_SIM_YIELD;
   }
 }
 
-tps_sim_outcome tps_sim_block_run(tps_sim_block *block, uint64_t slice) {
+int tps_sim_block_turn(struct tps_sim_block *block, uint64_t slice) {
   if (setjmp(block->fault)) return TPS_SIM_FAULT;
   return run(&block->e, slice ? slice : 1);
 }

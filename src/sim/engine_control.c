@@ -265,10 +265,12 @@ HANDLER(activemask) {
 /* imm: the space. */
 static bool in_space(engine *e, uint64_t p, int64_t space) {
   bool shared = p - TPS_SIM_SHARED_BASE < TPS_SIM_SHARED_SIZE;
+  uint64_t rank = (p & RANK_MASK) >> RANK_SHIFT; /* plus one */
   bool local = p - TPS_SIM_LOCAL_BASE < TPS_SIM_LOCAL_SIZE;
   bool param = p - TPS_SIM_PARAM_BASE < TPS_SIM_PARAM_SIZE;
   switch (space) {
   case TPS_PTX_SHARED:
+    return shared && (rank == 0 || rank == e->block->rank + 1);
   case TPS_PTX_SHARED_CLUSTER: return shared;
   case TPS_PTX_LOCAL: return local;
   case TPS_PTX_PARAM: return param;

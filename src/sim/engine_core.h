@@ -57,6 +57,8 @@ enum {
 /* Rows at IN_WARP. */
 enum { ROW_TID_X, ROW_TID_Y, ROW_TID_Z, ROW_WARPID, WARP_ROWS };
 
+#include "sim/engine_cluster.h"
+
 typedef struct engine engine;
 typedef struct insn insn;
 typedef struct frame frame;
@@ -174,6 +176,7 @@ struct tps_sim_launch {
   unsigned char *rows; /* IN_LAUNCH */
   unsigned char *tids; /* IN_WARP, for each warp of a block */
   uint64_t blocks;
+  uint32_t cluster[3], cluster_blocks; /* 1 without clusters */
   uint32_t threads, warps;
   uint32_t shared_bytes; /* static and dynamic */
   uint64_t grid_id;
@@ -222,6 +225,10 @@ typedef struct warp {
   uint32_t depth_count;
   uint32_t *local;     /* words of local memory, interleaved by lane */
   uint64_t local_size; /* bytes a lane */
+  /* Lanes that have arrived at the cluster's barrier and not waited, and the
+   * phase in which they did. */
+  uint32_t cluster_arrived, cluster_phase;
+  async_queue *async; /* NULL before the first */
   group groups[LANES];
 } warp;
 
@@ -234,6 +241,9 @@ typedef struct barrier {
 } barrier;
 
 #define BARRIERS 16
+/* What a group in the state WAITS may stand at besides. */
+#define WAIT_CLUSTER BARRIERS
+#define WAIT_MBARRIER (BARRIERS + 1)
 
 /* A store of a warp that has not taken effect yet (engine_delay.c). */
 typedef struct delayed {
@@ -261,6 +271,9 @@ struct tps_sim_block {
   engine e;
   struct tps_sim_launch *launch;
   struct tps_sim_block *next; /* in the pool */
+  cluster *cluster;           /* that of the block of rank 0 */
+  cluster own;
+  uint32_t rank;
   uint64_t index, epoch;
   uint32_t ctaid[3];
   uint32_t live;     /* threads not exited */
@@ -359,6 +372,11 @@ typedef enum access_kind {
 unsigned char *tps_sim_resolve(engine *e, const insn *i, unsigned lane,
                                uint64_t address, unsigned size,
                                access_kind kind, bool *local);
+/* The same for `bytes` that begin at a multiple of `align`, in a space that the
+ * caller names; not in local memory. */
+unsigned char *tps_sim_reach(engine *e, const insn *i, unsigned lane,
+                             uint8_t space, uint64_t address, uint64_t bytes,
+                             unsigned align, access_kind kind);
 /* One element of 1, 2, 4 or 8 bytes; any space. */
 uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane, uint64_t address,
                       unsigned size);
@@ -409,6 +427,17 @@ void tps_sim_parked_check(engine *e, warp *w);
 /* Releases the barriers that all who are needed have reached. */
 void tps_sim_barriers_check(engine *e);
 _Noreturn void tps_sim_deadlock(engine *e);
+
+/* --- engine_block.c ------------------------------------------------------ */
+
+/* One block, whatever its cluster: tps_sim_block_new, _destroy and _run for
+ * it alone. Its turn may end with OUTCOME_WAITS as well: all that is left of it
+ * waits, perhaps for other blocks of its cluster. */
+#define OUTCOME_WAITS (TPS_SIM_FAULT + 1)
+struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
+                                          uint64_t index);
+void tps_sim_block_end(struct tps_sim_block *block);
+int tps_sim_block_turn(struct tps_sim_block *block, uint64_t slice);
 
 /* --- engine_print.c ------------------------------------------------------ */
 

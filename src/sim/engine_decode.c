@@ -45,6 +45,10 @@ static bool decode_control_or_other(builder *b) {
   case TPS_PTX_OP_VOTE: case TPS_PTX_OP_MATCH: case TPS_PTX_OP_REDUX:
   case TPS_PTX_OP_ELECT: case TPS_PTX_OP_ACTIVEMASK:
     return tps_sim_decode_exchange(b);
+  case TPS_PTX_OP_CP: return tps_sim_decode_copy(b);
+  case TPS_PTX_OP_MBARRIER: return tps_sim_decode_mbarrier(b);
+  case TPS_PTX_OP_MAPA:
+  case TPS_PTX_OP_GETCTARANK: return tps_sim_decode_cluster(b);
   default: return tps_sim_decode_control(b) || tps_sim_decode_video(b);
   }
 }

@@ -184,6 +184,14 @@ bool tps_sim_decode_atomic(builder *b);
 bool tps_sim_decode_control(builder *b);
 bool tps_sim_decode_exchange(builder *b);
 bool tps_sim_decode_video(builder *b);
+bool tps_sim_decode_copy(builder *b);
+bool tps_sim_decode_mbarrier(builder *b);
+bool tps_sim_decode_cluster(builder *b);
+/* What st.async and red.async tell an mbarrier. */
+bool tps_sim_decode_complete_tx(builder *b, const ptx_opd *object,
+                                unsigned bytes);
+/* Whether the wait at hand is all that its loop does (engine_decode_wait.c). */
+bool tps_sim_only_waits(const builder *b);
 int64_t tps_sim_rounding(const builder *b);
 
 #endif

@@ -94,6 +94,7 @@ static bool call(builder *b) {
     if (f->declared_only) op = library_function(f->name, site->argument_count);
     if (op == 0) {
       free(site);
+      if (!strncmp(f->name, "cuda", 4)) return false; /* of the device runtime */
       b->failed = tps_fail(b->err, TPS_INVALID_PTX,
                            "function '%s' is called but not defined", f->name);
       return true;
@@ -136,7 +137,7 @@ static bool barrier_of_block(builder *b) {
 
 static bool any_barrier(builder *b) {
   if (has(b, TPS_PTX_M_WARP)) return warp_barrier(b);
-  if (has(b, TPS_PTX_M_CLUSTER)) return false;
+  if (has(b, TPS_PTX_M_CLUSTER)) return tps_sim_decode_cluster(b);
   return barrier_of_block(b);
 }
 

@@ -277,7 +277,7 @@ static bool load(builder *b) {
   uint8_t t = type_at(b, 0);
   unsigned n = vector_of(b);
   const ptx_opd *at = opd(b, 1);
-  if (b->p->space == TPS_PTX_SHARED_CLUSTER || !supported(t, n)) return false;
+  if (!supported(t, n)) return false;
   if (b->p->space == TPS_PTX_PARAM && at->base_kind == TPS_PTX_OPD_VAR)
     return load_param(b, at, t);
   if (b->p->space == TPS_PTX_PARAM && !b->fn->entry) return false;
@@ -297,12 +297,16 @@ static bool store(builder *b) {
   uint8_t t = type_at(b, 0);
   unsigned n = vector_of(b);
   const ptx_opd *at = opd(b, 0);
-  if (has(b, TPS_PTX_M_ASYNC) || b->p->space == TPS_PTX_SHARED_CLUSTER ||
-      !supported(t, n))
+  bool async = has(b, TPS_PTX_M_ASYNC);
+  if (!supported(t, n) || has(b, TPS_PTX_M_BULK) ||
+      (async && (n > 4 || b->p->operand_count != 3)))
     return false;
   if (b->p->space == TPS_PTX_PARAM) return store_param(b, at, t);
   place p = address(b, at, narrow_allowed(b));
   store_part(b, p, t, 0, n > 4 ? 4 : n);
+  if (async)
+    return tps_sim_decode_complete_tx(b, opd(b, 2),
+                                      n * tps_ptx_type_size((tps_ptx_type)t));
   if (n <= 4) return true;
   p.offset += 4 * tps_ptx_type_size((tps_ptx_type)t);
   store_part(b, p, t, 4, 4);
@@ -404,8 +408,9 @@ bool tps_sim_decode_atomic(builder *b) {
   bool red = b->p->op == TPS_PTX_OP_RED;
   uint8_t t = type_at(b, 0);
   uint32_t kind, type;
-  if (has(b, TPS_PTX_M_ASYNC) || b->p->space == TPS_PTX_SHARED_CLUSTER ||
-      vector_of(b) > 1 || !atomic_kind(b, &kind) || !atomic_type(t, &type))
+  bool async = has(b, TPS_PTX_M_ASYNC);
+  if (vector_of(b) > 1 || !atomic_kind(b, &kind) || !atomic_type(t, &type) ||
+      (async && b->p->operand_count != 3))
     return false;
   unsigned k = red ? 0 : 1;
   place at = address(b, opd(b, k), false);
@@ -420,5 +425,6 @@ bool tps_sim_decode_atomic(builder *b) {
   i->slot = new_slot(b);
   i->f = kind | type << 8;
   i->count = (uint8_t)tps_ptx_type_size((tps_ptx_type)t);
+  if (async) return tps_sim_decode_complete_tx(b, opd(b, 2), i->count);
   return true;
 }

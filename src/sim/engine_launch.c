@@ -37,18 +37,15 @@ static void fill_param(const struct tps_sim_launch *launch,
 
 static void fill_dimensions(struct tps_sim_launch *launch) {
   const tps_launch *s = &launch->config.shape;
-  bool clusters = s->cluster[0] > 0;
-  uint32_t ranks = 1;
   for (unsigned k = 0; k < 3; k++) {
-    uint32_t size = clusters && s->cluster[k] ? s->cluster[k] : 1;
-    ranks *= size;
+    uint32_t size = launch->cluster[k];
     fill32(launch->rows + (ROW_NTID_X + k) * ROW32, s->block[k]);
     fill32(launch->rows + (ROW_NCTAID_X + k) * ROW32, s->grid[k]);
     fill32(launch->rows + (ROW_CLUSTER_SIZE_X + k) * ROW32, size);
     fill32(launch->rows + (ROW_NCLUSTER_X + k) * ROW32, s->grid[k] / size);
   }
-  fill32(launch->rows + ROW_CLUSTER_RANKS * ROW32, ranks);
-  fill32(launch->rows + ROW_EXPLICIT_CLUSTER * ROW32, clusters);
+  fill32(launch->rows + ROW_CLUSTER_RANKS * ROW32, launch->cluster_blocks);
+  fill32(launch->rows + ROW_EXPLICIT_CLUSTER * ROW32, s->cluster[0] > 0);
   fill32(launch->rows + ROW_NWARPID * ROW32, 64);
   fill32(launch->rows + ROW_NSMID * ROW32,
          (uint32_t)launch->config.multiprocessors);
@@ -107,6 +104,13 @@ static int allocate_rows(struct tps_sim_launch *launch, tps_error *err) {
 static void settle(struct tps_sim_launch *launch) {
   tps_sim_launch_config *c = &launch->config;
   const uint32_t *g = c->shape.grid, *b = c->shape.block;
+  tps_sim_kernel_cluster(launch->kernel, c->shape.cluster);
+  launch->cluster_blocks = 1;
+  for (unsigned k = 0; k < 3; k++) {
+    uint32_t size = c->shape.cluster[k];
+    launch->cluster[k] = size ? size : 1;
+    launch->cluster_blocks *= launch->cluster[k];
+  }
   launch->blocks = (uint64_t)g[0] * g[1] * g[2];
   launch->threads = b[0] * b[1] * b[2];
   launch->warps = (launch->threads + LANES - 1) / LANES;
@@ -170,7 +174,13 @@ void tps_sim_launch_destroy(tps_sim_launch *launch) {
 }
 
 uint64_t tps_sim_launch_blocks(const tps_sim_launch *launch) {
-  return launch->blocks;
+  return launch->blocks / launch->cluster_blocks;
+}
+
+void tps_sim_kernel_cluster(const tps_sim_kernel *kernel, uint32_t extent[3]) {
+  const uint32_t *fixed = kernel->ptx->reqnctapercluster;
+  if (extent[0] == 0 && fixed[0] > 0)
+    for (unsigned k = 0; k < 3; k++) extent[k] = fixed[k] ? fixed[k] : 1;
 }
 
 void tps_sim_launch_fault(const tps_sim_launch *launch, tps_error *err) {

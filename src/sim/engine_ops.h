@@ -98,6 +98,13 @@
   X(atom)
 #define VIDEO_OPS(X) \
   X(video)
+#define CLUSTER_OPS(X) \
+  X(mapa) X(getctarank) X(cluster_arrive) X(cluster_wait)
+#define MBARRIER_OPS(X) \
+  X(mbarrier_init) X(mbarrier_inval) X(mbarrier_arrive) X(mbarrier_tx) \
+  X(mbarrier_pending) X(mbarrier_wait)
+#define ASYNC_OPS(X) \
+  X(async_copy) X(async_arrive) X(async_commit) X(async_wait) X(async_bulk)
 /* clang-format on */
 
 /* clang-format off */
@@ -112,6 +119,9 @@ enum {
   BARRIER_OPS(X)
   ATOMIC_OPS(X)
   VIDEO_OPS(X)
+  CLUSTER_OPS(X)
+  MBARRIER_OPS(X)
+  ASYNC_OPS(X)
 #undef X
   HANDLER_COUNT
 };

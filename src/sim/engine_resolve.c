@@ -103,6 +103,28 @@ static unsigned char *shared(const access *a, uint64_t offset) {
   bad(a, TPS_ILLEGAL_ADDRESS, text);
 }
 
+/* Of any block of the cluster. */
+static unsigned char *shared_of_cluster(const access *a, uint64_t offset) {
+  uint64_t rank = offset >> RANK_SHIFT;
+  char text[200];
+  const char *why;
+  if (rank == 0 || rank > 255) return shared(a, offset);
+  const region *r = tps_sim_peer(a->e, rank - 1, &why);
+  offset &= ~RANK_MASK;
+  if (r && offset < r->size && r->size - offset >= a->size)
+    return r->host + offset;
+  if (r)
+    snprintf(text, sizeof text,
+             "out of range of the %llu bytes of shared memory of block %llu of "
+             "the cluster",
+             (unsigned long long)r->size, (unsigned long long)rank - 1);
+  else
+    snprintf(text, sizeof text,
+             "shared memory of block %llu of the cluster, %s",
+             (unsigned long long)rank - 1, why);
+  bad(a, TPS_ILLEGAL_ADDRESS, text);
+}
+
 static unsigned char *param(const access *a, uint64_t offset) {
   const struct tps_sim_launch *launch = a->e->launch;
   uint64_t size = launch->kernel->ptx->input_bytes;
@@ -168,7 +190,7 @@ static bool within(uint64_t address, uint64_t base, uint64_t size) {
 static unsigned char *generic(const access *a, bool *is_local) {
   uint64_t p = a->address;
   if (within(p, TPS_SIM_SHARED_BASE, TPS_SIM_SHARED_SIZE))
-    return shared(a, p - TPS_SIM_SHARED_BASE);
+    return shared_of_cluster(a, p - TPS_SIM_SHARED_BASE);
   if (within(p, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE)) {
     *is_local = true;
     return (unsigned char *)local(a, p - TPS_SIM_LOCAL_BASE);
@@ -178,21 +200,42 @@ static unsigned char *generic(const access *a, bool *is_local) {
   return global(a, p);
 }
 
+static unsigned char *in_space(const access *a, uint8_t space, bool *is_local) {
+  switch (space) {
+  case TPS_PTX_SHARED: return shared(a, a->address);
+  case TPS_PTX_SHARED_CLUSTER: return shared_of_cluster(a, a->address);
+  case TPS_PTX_LOCAL:
+    *is_local = true;
+    return (unsigned char *)local(a, a->address);
+  case TPS_PTX_PARAM: return param(a, a->address);
+  case TPS_PTX_GENERIC: return generic(a, is_local);
+  default: return global(a, a->address);
+  }
+}
+
 unsigned char *tps_sim_resolve(engine *e, const insn *i, unsigned lane,
                                uint64_t address, unsigned size,
                                access_kind kind, bool *is_local) {
   access a = {e, i, lane, address, size, kind};
   check_alignment(&a, address);
-  switch (i->space) {
-  case TPS_PTX_SHARED:
-  case TPS_PTX_SHARED_CLUSTER: return shared(&a, address);
-  case TPS_PTX_LOCAL:
-    *is_local = true;
-    return (unsigned char *)local(&a, address);
-  case TPS_PTX_PARAM: return param(&a, address);
-  case TPS_PTX_GENERIC: return generic(&a, is_local);
-  default: return global(&a, address);
+  return in_space(&a, i->space, is_local);
+}
+
+unsigned char *tps_sim_reach(engine *e, const insn *i, unsigned lane,
+                             uint8_t space, uint64_t address, uint64_t bytes,
+                             unsigned align, access_kind kind) {
+  access a = {e, i, lane, address, (unsigned)bytes, kind};
+  bool is_local = false;
+  char text[80];
+  if (address & (align - 1)) {
+    snprintf(text, sizeof text, "misaligned (a multiple of %u is needed)",
+             align);
+    bad(&a, TPS_MISALIGNED_ADDRESS, text);
   }
+  if (space == TPS_PTX_GENERIC &&
+      within(address, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE))
+    bad(&a, TPS_ILLEGAL_ADDRESS, "local memory is of no use here");
+  return in_space(&a, space, &is_local);
 }
 
 /* Bytes of interleaved local memory, which resolve found at `p`. */

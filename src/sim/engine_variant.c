@@ -25,6 +25,9 @@ void tps_sim_fill_exchange(handler **table);
 void tps_sim_fill_barrier(handler **table);
 void tps_sim_fill_atomic(handler **table);
 void tps_sim_fill_video(handler **table);
+void tps_sim_fill_cluster(handler **table);
+void tps_sim_fill_mbarrier(handler **table);
+void tps_sim_fill_async(handler **table);
 
 static handler *table[HANDLER_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -58,6 +61,9 @@ static void fill(void) {
   tps_sim_fill_barrier(table);
   tps_sim_fill_atomic(table);
   tps_sim_fill_video(table);
+  tps_sim_fill_cluster(table);
+  tps_sim_fill_mbarrier(table);
+  tps_sim_fill_async(table);
 }
 
 handler *const *tps_sim_handlers(void) {

@@ -47,6 +47,7 @@ void tps_sim_lanes_exit(engine *e, uint32_t lanes) {
   if (!e->group->mask) drop(w, e->group);
   if (w->group_count) tps_sim_parked_check(e, w);
   if (e->block->used) tps_sim_barriers_check(e);
+  if (e->block->cluster->arrived) tps_sim_cluster_exit(e, lanes);
 }
 
 /* --- frames -------------------------------------------------------------- */

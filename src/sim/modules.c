@@ -325,6 +325,25 @@ static int check_resources(const tps_sim_device *device, tps_sim_function *f,
   return 0;
 }
 
+/* The launch with the cluster that the kernel demands where it names none. */
+static int settle_cluster(const tps_sim_function *f, const tps_launch *launch,
+                          const char *name, tps_launch *out, tps_error *err) {
+  uint32_t fixed[3] = {0};
+  tps_sim_kernel_cluster(f->kernel, fixed);
+  *out = *launch;
+  if (fixed[0] == 0) return 0;
+  if (launch->cluster[0] == 0) {
+    memcpy(out->cluster, fixed, sizeof fixed);
+    return 0;
+  }
+  if (memcmp(launch->cluster, fixed, sizeof fixed) == 0) return 0;
+  return tps_fail(err, TPS_INVALID_VALUE,
+                  "kernel '%s': cluster of %ux%ux%u (the kernel is made for "
+                  "%ux%ux%u)",
+                  name, launch->cluster[0], launch->cluster[1],
+                  launch->cluster[2], fixed[0], fixed[1], fixed[2]);
+}
+
 static int check_launch(const tps_sim_device *device, tps_sim_function *f,
                         const tps_launch *launch, const char *name,
                         int64_t blocks, tps_error *err) {
@@ -401,20 +420,26 @@ static bool prepare(tps_sim_device *device, tps_sim_function *f,
   task->u.run.module = f->module;
   atomic_fetch_add_explicit(&f->module->refs, 1, memory_order_relaxed);
   task->u.run.cooperative = launch->cooperative;
-  task->parts = volume(launch->grid);
+  uint64_t size = volume(launch->cluster);
+  if (size == 0) size = 1;
+  task->parts = volume(launch->grid) / size;
   if (blocks < 1) blocks = 1;
   task->resident_limit =
-      (uint64_t)(blocks * device->base.properties.multiprocessors);
+      (uint64_t)(blocks * device->base.properties.multiprocessors) / size;
   choose_order(task, order->seed);
   return true;
 }
 
 int tps_sim_launch_kernel(tps_device *face, tps_device_kernel *kernel,
-                          const tps_launch *launch, tps_device_stream *stream,
+                          const tps_launch *given, tps_device_stream *stream,
                           tps_op *op, tps_error *err) {
   tps_sim_device *device = to_device(face);
   tps_sim_function *f = to_function(kernel);
+  tps_launch settled;
+  const tps_launch *launch = &settled;
   int code = tps_sim_refuse(device, err);
+  if (code == 0)
+    code = settle_cluster(f, given, shown_name(f, op), &settled, err);
   if (code != 0) return code;
   int64_t blocks =
       occupancy(device, f, (int64_t)volume(launch->block), launch->shared);
