@@ -49,6 +49,7 @@ typedef struct tps_kernel_desc {
   uint32_t param_count;
   uint32_t param_bytes;   /* of the whole block */
   uint32_t max_threads;   /* from .maxntid, 0 when not given */
+  uint32_t cluster[3];    /* blocks that its clusters must have, 0: any */
   uint32_t static_shared; /* bytes, without dynamic */
   uint32_t registers;     /* estimate from live ranges (simulated device) */
   uint32_t local_bytes;   /* per thread, one frame */

@@ -215,6 +215,7 @@ static int describe_kernel(tps_kernel_desc *out, reach *w, uint32_t number,
   const tps_ptx_function *f = &w->module->functions[number];
   walk(w, number);
   out->name = strdup(f->name);
+  memcpy(out->cluster, f->reqnctapercluster, sizeof out->cluster);
   out->max_threads = f->reqntid[0] ? product(f->reqntid) : product(f->maxntid);
   out->static_shared = shared_bytes(w);
   out->registers = register_estimate(w, f);

@@ -4,6 +4,7 @@
  * What a launch may ask for. Every limit is checked before the device sees the
  * launch, so that the message can name the bound; the codes are a GPU's. */
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/parts.h"
 
@@ -94,9 +95,26 @@ static int check_threads(const check *c) {
   return 0;
 }
 
+/* The cluster that the kernel itself demands; all 0: none. */
+static void fixed_cluster(const check *c, int64_t n[3]) {
+  const uint32_t *fixed = c->kernel->desc->cluster;
+  for (int i = 0; i < 3; i++)
+    n[i] = fixed[0] != 0 && fixed[i] == 0 ? 1 : fixed[i];
+}
+
 static int check_cluster(const check *c) {
+  int64_t fixed[3];
   const int64_t *n = c->shape->cluster, *grid = c->shape->grid;
+  fixed_cluster(c, fixed);
+  if (n[0] == 0 && n[1] == 0 && n[2] == 0) n = fixed;
   if (n[0] == 0 && n[1] == 0 && n[2] == 0) return 0;
+  if (fixed[0] != 0 && memcmp(n, fixed, sizeof fixed) != 0)
+    return refuse(c, TPS_INVALID_VALUE,
+                  "cluster of %lldx%lldx%lld blocks (the kernel is made for "
+                  "%lldx%lldx%lld)",
+                  (long long)n[0], (long long)n[1], (long long)n[2],
+                  (long long)fixed[0], (long long)fixed[1],
+                  (long long)fixed[2]);
   if (!c->p->clusters)
     return refuse(c, TPS_NOT_SUPPORTED,
                   "clusters need compute capability 9.0 (this device has "

@@ -201,8 +201,7 @@ static bool is_due(const async_queue *q, const async_op *op, uint32_t lanes,
   if (!ON(lanes, op->lane) || op->kind == ASYNC_ARRIVE) return false;
   if ((op->kind == ASYNC_BULK) != bulk || (bulk && op->mbarrier)) return false;
   const uint32_t *groups = bulk ? q->bulk_groups : q->groups;
-  return kept == UINT32_MAX ||
-         (uint64_t)op->group + kept < groups[op->lane];
+  return kept == UINT32_MAX || (uint64_t)op->group + kept < groups[op->lane];
 }
 
 /* imm: 1 of bulk copies; count of groups in f */

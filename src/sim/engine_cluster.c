@@ -106,8 +106,8 @@ tps_sim_outcome tps_sim_block_run(tps_sim_block *block, uint64_t slice) {
 const region *tps_sim_peer(const engine *e, uint64_t rank, const char **why) {
   const cluster *c = e->block->cluster;
   if (rank >= c->count) {
-    *why = c->count == 1 ? "which has one block"
-                         : "which has not so many blocks";
+    *why =
+        c->count == 1 ? "which has one block" : "which has not so many blocks";
     return NULL;
   }
   const struct tps_sim_block *block = c->blocks[rank];

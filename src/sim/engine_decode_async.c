@@ -210,8 +210,7 @@ static bool wait(builder *b) {
   bool parity = has(b, TPS_PTX_M_PARITY);
   if (b->p->operand_count < 3) return false;
   uint32_t at = address(b, opd(b, 1));
-  uint32_t s =
-      tps_sim_source(b, opd(b, 2), parity ? TPS_PTX_U32 : TPS_PTX_B64);
+  uint32_t s = tps_sim_source(b, opd(b, 2), parity ? TPS_PTX_U32 : TPS_PTX_B64);
   uint32_t d = tps_sim_result_pred(b, opd(b, 0));
   insn *i = on_object(b, H_mbarrier_wait, d, at, s, 0);
   i->imm = (parity ? 1 : 0) | (tps_sim_only_waits(b) ? 2 : 0);
@@ -228,13 +227,12 @@ bool tps_sim_decode_mbarrier(builder *b) {
     return arrive(b);
   if (has(b, TPS_PTX_M_EXPECT_TX)) return set_count(b, H_mbarrier_tx, 0);
   if (has(b, TPS_PTX_M_COMPLETE_TX)) return set_count(b, H_mbarrier_tx, 1);
-  if (has(b, TPS_PTX_M_TEST_WAIT) || has(b, TPS_PTX_M_TRY_WAIT))
-    return wait(b);
+  if (has(b, TPS_PTX_M_TEST_WAIT) || has(b, TPS_PTX_M_TRY_WAIT)) return wait(b);
   if (!has(b, TPS_PTX_M_PENDING_COUNT) || b->p->operand_count != 2)
     return false;
   uint32_t s = tps_sim_source(b, opd(b, 1), TPS_PTX_B64);
-  tps_sim_emit3(b, H_mbarrier_pending, tps_sim_result(b, opd(b, 0), TPS_PTX_U32),
-                s, 0, 0);
+  tps_sim_emit3(b, H_mbarrier_pending,
+                tps_sim_result(b, opd(b, 0), TPS_PTX_U32), s, 0, 0);
   return true;
 }
 

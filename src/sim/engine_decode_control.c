@@ -94,7 +94,8 @@ static bool call(builder *b) {
     if (f->declared_only) op = library_function(f->name, site->argument_count);
     if (op == 0) {
       free(site);
-      if (!strncmp(f->name, "cuda", 4)) return false; /* of the device runtime */
+      if (!strncmp(f->name, "cuda", 4))
+        return false; /* of the device runtime */
       b->failed = tps_fail(b->err, TPS_INVALID_PTX,
                            "function '%s' is called but not defined", f->name);
       return true;

@@ -43,8 +43,7 @@ typedef struct walk {
 static void forget(facts *f, int32_t reg) {
   for (unsigned k = 0; k < f->count; k++) {
     if (f->list[k].reg != reg) continue;
-    memmove(&f->list[k], &f->list[k + 1],
-            (f->count - k - 1) * sizeof *f->list);
+    memmove(&f->list[k], &f->list[k + 1], (f->count - k - 1) * sizeof *f->list);
     f->count--;
     return;
   }
@@ -102,7 +101,8 @@ static bool evaluate(const facts *f, const ptx_insn *p, int64_t *out) {
         !is_integer(p->types[0]) || !value_of(f, &o[1], &x) ||
         !value_of(f, &o[2], &y))
       return false;
-    z = is_wide(p->types[0]) ? -1 : ((int64_t)1 << bits_of_type(p->types[0])) - 1;
+    z = is_wide(p->types[0]) ? -1
+                             : ((int64_t)1 << bits_of_type(p->types[0])) - 1;
     if (tps_ptx_has(p, TPS_PTX_M_EQ)) *out = (x & z) == (y & z);
     else if (tps_ptx_has(p, TPS_PTX_M_NE)) *out = (x & z) != (y & z);
     else return false;
@@ -140,9 +140,9 @@ static bool is_input(const walk *w, int32_t reg) {
   if (w->wait->guard == reg) return true;
   for (unsigned k = 1; k < w->wait->operand_count; k++) {
     const ptx_opd *o = &w->wait->operands[k];
-    bool names = o->kind == TPS_PTX_OPD_REG ||
-                 (o->kind == TPS_PTX_OPD_ADDR &&
-                  o->base_kind == TPS_PTX_OPD_REG);
+    bool names =
+        o->kind == TPS_PTX_OPD_REG ||
+        (o->kind == TPS_PTX_OPD_ADDR && o->base_kind == TPS_PTX_OPD_REG);
     if (names && o->index == reg) return true;
   }
   return false;
@@ -150,9 +150,8 @@ static bool is_input(const walk *w, int32_t reg) {
 
 /* mov of the address of a variable, or of a number. */
 static bool is_constant(const ptx_insn *p) {
-  return p->op == TPS_PTX_OP_MOV &&
-         (p->operands[1].kind == TPS_PTX_OPD_VAR ||
-          p->operands[1].kind == TPS_PTX_OPD_IMM);
+  return p->op == TPS_PTX_OP_MOV && (p->operands[1].kind == TPS_PTX_OPD_VAR ||
+                                     p->operands[1].kind == TPS_PTX_OPD_IMM);
 }
 
 static void define(walk *w, facts *f, const ptx_insn *p, const ptx_opd *d,
@@ -207,8 +206,7 @@ static void follow(walk *w, place from) {
     const ptx_insn *p = &all[at];
     int guard = guard_of(f, p);
     if (p == w->wait && guard == 1) return;
-    if (++w->steps > MOST_STEPS || at + 1 >= w->b->fn->instruction_count)
-      break;
+    if (++w->steps > MOST_STEPS || at + 1 >= w->b->fn->instruction_count) break;
     if (guard == 0) continue;
     if (p->op == TPS_PTX_OP_BRA) {
       if (guard != 1) go(w, (int32_t)at + 1, f);

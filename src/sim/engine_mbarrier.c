@@ -158,7 +158,7 @@ HANDLER(mbarrier_init) {
 }
 
 HANDLER(mbarrier_inval) {
-  EACH(mask, l) *object_of(e, i, l) = 0;
+  EACH(mask, l) * object_of(e, i, l) = 0;
   tps_sim_cluster_wake(e->block->cluster, WAIT_MBARRIER);
   return leave(e, i + 1);
 }
