@@ -206,6 +206,8 @@ static void check_special(reader *r, const instruction *i, unsigned at,
   unsigned bytes = tps_ptx_type_size(o->type);
   bool old = (o->index < TPS_PTX_LANEID && w.bytes == 2) ||
              (o->index == TPS_PTX_GRIDID && w.bytes == 4);
+  if (o->index == TPS_PTX_IS_EXPLICIT_CLUSTER && w.bytes == PREDICATE_WIDTH)
+    return;
   if (w.bytes != bytes && !old) bad(r, i, at, "of the instruction's width");
 }
 

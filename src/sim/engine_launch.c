@@ -45,7 +45,8 @@ static void fill_dimensions(struct tps_sim_launch *launch) {
     fill32(launch->rows + (ROW_NCLUSTER_X + k) * ROW32, s->grid[k] / size);
   }
   fill32(launch->rows + ROW_CLUSTER_RANKS * ROW32, launch->cluster_blocks);
-  fill32(launch->rows + ROW_EXPLICIT_CLUSTER * ROW32, s->cluster[0] > 0);
+  fill32(launch->rows + ROW_EXPLICIT_CLUSTER * ROW32,
+         s->cluster[0] > 0 ? FULL : 0);
   fill32(launch->rows + ROW_NWARPID * ROW32, 64);
   fill32(launch->rows + ROW_NSMID * ROW32,
          (uint32_t)launch->config.multiprocessors);

@@ -363,6 +363,8 @@ uint32_t tps_sim_source(builder *b, const ptx_opd *o, uint8_t type) {
 uint32_t tps_sim_source_pred(builder *b, const ptx_opd *o) {
   if (o->kind == TPS_PTX_OPD_IMM) /* a constant predicate: a row of masks */
     return tps_sim_constant(b, o->value ? FULL : 0, false);
+  if (o->kind == TPS_PTX_OPD_SREG && o->index == TPS_PTX_IS_EXPLICIT_CLUSTER)
+    return fixed_sreg(b, o->index); /* likewise */
   if (!is_predicate(b, o)) return SINK_PRED_AT;
   uint32_t r = reg_row(b, o);
   if (!o->negated) return r;
