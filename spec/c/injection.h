@@ -149,7 +149,7 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file,
 /* ---- the shell ----------------------------------------------------------- */
 
 typedef struct live {
-  int streams, events, memories, pinned, modules;
+  int streams, events, memories, pinned, modules, arrays, views;
 } live;
 
 typedef struct shell {
@@ -346,11 +346,54 @@ static int f_event_import(tps_device *d, const char handle[TPS_EVENT_IPC_BYTES],
   FORWARD(event_import, LIVE(d)->events++, handle, out, err);
 }
 
+static void f_texture_limits(tps_device *d, bool writable,
+                             tps_texture_limits *out) {
+  inner(d)->face->texture_limits(inner(d), writable, out);
+}
+static int f_array_create(tps_device *d, const tps_array_shape *shape,
+                          tps_device_array **out, tps_error *err) {
+  FORWARD(array_create, LIVE(d)->arrays++, shape, out, err);
+}
+static void f_array_destroy(tps_device *d, tps_device_array *a) {
+  LIVE(d)->arrays--;
+  inner(d)->face->array_destroy(inner(d), a);
+}
+static int f_array_copy(tps_device *d, tps_device_array *a, uint64_t address,
+                        bool to_array, tps_device_stream *s, tps_op *op,
+                        tps_error *err) {
+  FORWARD(array_copy, , a, address, to_array, s, op, err);
+}
+static int f_texture_create(tps_device *d, const tps_texture_source *source,
+                            const tps_sampling *sampling, uint64_t *handle,
+                            tps_error *err) {
+  FORWARD(texture_create, LIVE(d)->views++, source, sampling, handle, err);
+}
+static void f_texture_destroy(tps_device *d, uint64_t handle) {
+  LIVE(d)->views--;
+  inner(d)->face->texture_destroy(inner(d), handle);
+}
+static int f_surface_create(tps_device *d, tps_device_array *a,
+                            uint64_t *handle, tps_error *err) {
+  FORWARD(surface_create, LIVE(d)->views++, a, handle, err);
+}
+static void f_surface_destroy(tps_device *d, uint64_t handle) {
+  LIVE(d)->views--;
+  inner(d)->face->surface_destroy(inner(d), handle);
+}
+
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 40 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 48 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
+    .texture_limits = f_texture_limits,
+    .array_create = f_array_create,
+    .array_destroy = f_array_destroy,
+    .array_copy = f_array_copy,
+    .texture_create = f_texture_create,
+    .texture_destroy = f_texture_destroy,
+    .surface_create = f_surface_create,
+    .surface_destroy = f_surface_destroy,
     .memory_info = f_memory_info,
     .synchronize = f_synchronize,
     .default_stream = f_default_stream,
@@ -442,6 +485,7 @@ static bool revive(shell *s) {
   state->orphan_pinned = NULL;
   state->orphan_modules = NULL;
   state->pool_bytes = 0;
+  tps_arrays_drop_pool(&s->base);
   atomic_store(&state->orphans, 0);
   atomic_store(&state->faulted, 0);
   s->inner->face->close(s->inner);

@@ -167,6 +167,8 @@ static void check_nothing_left(const trial *t) {
   if (!faulted && (l.memories != 0 || l.pinned != 0 || l.modules != 0))
     found(t, "left: %d memories, %d pinned blocks, %d modules", l.memories,
           l.pinned, l.modules);
+  if (!faulted && (l.arrays != 0 || l.views != 0))
+    found(t, "left: %d arrays, %d textures and surfaces", l.arrays, l.views);
   if (lua_bytes != 0) found(t, "left: %zu bytes of Lua's", lua_bytes);
   lua_bytes = 0;
   memset(&shells[0].live, 0, sizeof l);

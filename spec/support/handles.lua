@@ -9,7 +9,8 @@ local handles = {}
 
 local COUNTED = {
   ["tpstream.Stream"] = true, ["tpstream.Event"] = true,
-  ["tpstream.Buffer"] = true,
+  ["tpstream.Buffer"] = true, ["tpstream.Texture"] = true,
+  ["tpstream.Surface"] = true,
 }
 
 local function is_open(value)

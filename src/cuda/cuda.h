@@ -178,4 +178,21 @@ int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
                     const tps_launch *launch, tps_device_stream *stream,
                     tps_op *op, tps_error *err);
 
+void tps_cuda_texture_limits(tps_device *device, bool writable,
+                             tps_texture_limits *out);
+int tps_cuda_array_create(tps_device *device, const tps_array_shape *shape,
+                          tps_device_array **out, tps_error *err);
+void tps_cuda_array_destroy(tps_device *device, tps_device_array *array);
+int tps_cuda_array_copy(tps_device *device, tps_device_array *array,
+                        uint64_t address, bool to_array,
+                        tps_device_stream *stream, tps_op *op, tps_error *err);
+int tps_cuda_texture_create(tps_device *device,
+                            const tps_texture_source *source,
+                            const tps_sampling *sampling, uint64_t *handle,
+                            tps_error *err);
+void tps_cuda_texture_destroy(tps_device *device, uint64_t handle);
+int tps_cuda_surface_create(tps_device *device, tps_device_array *array,
+                            uint64_t *handle, tps_error *err);
+void tps_cuda_surface_destroy(tps_device *device, uint64_t handle);
+
 #endif

@@ -153,6 +153,14 @@ static const tps_device_face face = {
     .stream_forget = tps_cuda_stream_forget,
     .event_export = tps_cuda_event_export,
     .event_import = tps_cuda_event_import,
+    .texture_limits = tps_cuda_texture_limits,
+    .array_create = tps_cuda_array_create,
+    .array_destroy = tps_cuda_array_destroy,
+    .array_copy = tps_cuda_array_copy,
+    .texture_create = tps_cuda_texture_create,
+    .texture_destroy = tps_cuda_texture_destroy,
+    .surface_create = tps_cuda_surface_create,
+    .surface_destroy = tps_cuda_surface_destroy,
 };
 
 /* --- properties ----------------------------------------------------------- */

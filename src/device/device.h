@@ -12,8 +12,8 @@
  *   has faulted every function but the destroying ones returns the fault's code;
  *   the device fills in all it knows (simulated: kernel, block, thread, source
  *   line, script line).
- * - Nothing but the *_synchronize functions, `memory_unpin`, `module_unload` and
- *   `close` may wait for queued work.
+ * - Nothing but the *_synchronize functions, `memory_unpin`, `module_unload`,
+ *   `array_destroy` and `close` may wait for queued work.
  * - Each function sets whatever "current device" its library has, by itself.
  * - Destroying a stream or an event with work queued lets that work finish.
  * - `op` is the operation's record (never NULL); a device that reports into it
@@ -37,6 +37,7 @@ typedef struct tps_device_stream tps_device_stream;
 typedef struct tps_device_event tps_device_event;
 typedef struct tps_device_module tps_device_module;
 typedef struct tps_device_kernel tps_device_kernel;
+typedef struct tps_device_array tps_device_array;
 
 typedef struct tps_device_properties {
   char name[256];
@@ -86,6 +87,78 @@ typedef struct tps_kernel_attributes {
   int max_threads;            /* a block */
   int64_t max_dynamic_shared; /* as the device now allows for this kernel */
 } tps_kernel_attributes;
+
+/* --- arrays, textures, surfaces ------------------------------------------- */
+
+typedef enum tps_texel_kind {
+  TPS_TEXEL_UNSIGNED,
+  TPS_TEXEL_SIGNED,
+  TPS_TEXEL_FLOAT
+} tps_texel_kind;
+
+typedef struct tps_texel {
+  uint8_t kind;     /* tps_texel_kind */
+  uint8_t bits;     /* of a channel: 8, 16, 32 */
+  uint8_t channels; /* 1, 2 or 4 */
+} tps_texel;
+
+/* Opaque memory that textures sample and surfaces write. */
+typedef struct tps_array_shape {
+  tps_texel texel;
+  uint64_t width;  /* texels */
+  uint64_t height; /* 0: one dimension */
+  uint64_t depth;  /* 0: at most two */
+  uint64_t layers; /* 0: not layered; of a cube: of six faces each */
+  bool cube;
+  bool writable; /* surfaces may be made of it */
+} tps_array_shape;
+
+static inline uint64_t tps_texel_bytes(tps_texel t) {
+  return (uint64_t)t.bits / 8 * t.channels;
+}
+static inline uint64_t tps_array_rows(const tps_array_shape *s) {
+  return s->height == 0 ? 1 : s->height;
+}
+/* Slices, or layers times faces. */
+static inline uint64_t tps_array_slices(const tps_array_shape *s) {
+  uint64_t layers = s->layers == 0 ? 1 : s->layers;
+  return s->depth > 0 ? s->depth : s->cube ? 6 * layers : layers;
+}
+
+typedef enum tps_address_mode {
+  TPS_ADDRESS_WRAP,
+  TPS_ADDRESS_CLAMP,
+  TPS_ADDRESS_MIRROR,
+  TPS_ADDRESS_BORDER
+} tps_address_mode;
+
+typedef struct tps_sampling {
+  uint8_t address[3]; /* tps_address_mode, by dimension */
+  bool linear;        /* filter */
+  bool normalized;    /* coordinates */
+  bool normalized_read;
+  bool srgb;
+  float border[4];
+} tps_sampling;
+
+/* What a texture samples: an array, or linear memory as one line of
+ * shape.width texels (which integer coordinates fetch), or, with a pitch, as
+ * shape.height rows that many bytes apart. */
+typedef struct tps_texture_source {
+  tps_array_shape shape;
+  tps_device_array *array; /* NULL: linear memory */
+  uint64_t address;
+  uint64_t pitch;
+} tps_texture_source;
+
+/* The largest extents; 0 where there is no such thing. */
+typedef struct tps_texture_limits {
+  uint32_t line, linear_line, plane[2], linear_plane[2], volume[3];
+  uint32_t layered_line[2], layered_plane[3]; /* layers last */
+  uint32_t cube, layered_cube[2];
+  uint32_t linear_pitch;
+  uint32_t address_alignment, pitch_alignment;
+} tps_texture_limits;
 
 typedef enum tps_image_kind { TPS_IMAGE_PTX, TPS_IMAGE_BINARY } tps_image_kind;
 
@@ -226,6 +299,25 @@ typedef struct tps_device_face {
                       char handle[TPS_EVENT_IPC_BYTES], tps_error *err);
   int (*event_import)(tps_device *, const char handle[TPS_EVENT_IPC_BYTES],
                       tps_device_event **out, tps_error *err);
+
+  /* --- textures and surfaces ------------------------------------------------ */
+  void (*texture_limits)(tps_device *, bool writable, tps_texture_limits *out);
+  int (*array_create)(tps_device *, const tps_array_shape *,
+                      tps_device_array **out, tps_error *err);
+  /* Nothing that uses it may be queued or running. */
+  void (*array_destroy)(tps_device *, tps_device_array *);
+  /* The whole array, its rows and slices without gaps, from device or pinned
+   * memory or to it. */
+  int (*array_copy)(tps_device *, tps_device_array *, uint64_t address,
+                    bool to_array, tps_device_stream *, tps_op *op,
+                    tps_error *err);
+  /* The handle is what kernels take; never 0. */
+  int (*texture_create)(tps_device *, const tps_texture_source *,
+                        const tps_sampling *, uint64_t *handle, tps_error *err);
+  void (*texture_destroy)(tps_device *, uint64_t handle);
+  int (*surface_create)(tps_device *, tps_device_array *, uint64_t *handle,
+                        tps_error *err);
+  void (*surface_destroy)(tps_device *, uint64_t handle);
 } tps_device_face;
 
 struct tps_device {

@@ -179,6 +179,34 @@ static inline void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
       (tps_use){memory, b->first, tps_buffer_bytes(b), p->access};
 }
 
+/* The same for a texture or a surface, where the parameter has room for a
+ * handle: 64 bits that are no pointer. False: it is none. */
+static TPS_COLD bool put_view(lua_State *L, tps_lua_kernel *k, uint32_t i,
+                              int index, tps_device *device, uint32_t *uses) {
+  char a[32], b[32];
+  const tps_plan *p = &k->plans[i];
+  tps_lua_view *box = p->size == 8 ? tps_to_view(L, index) : NULL;
+  if (box == NULL) return false;
+  const tps_view *view = box->view;
+  if (view == NULL)
+    bad_argument(L, k, i,
+                 tps_to(L, index, TPS_TYPE_SURFACE) != NULL
+                     ? "attempt to use a closed surface"
+                     : "attempt to use a closed texture");
+  if (view->memory->device != device)
+    bad_argument(
+        L, k, i,
+        lua_pushfstring(L, "the %s is on %s, the launch on %s",
+                        view->surface ? "surface" : "texture",
+                        tps_device_label(view->memory->device, a, sizeof a),
+                        tps_device_label(device, b, sizeof b)));
+  memcpy(k->kernel->block + p->offset, &view->handle, 8);
+  k->uses[(*uses)++] =
+      (tps_use){view->memory, view->first, view->bytes,
+                view->surface ? TPS_ACCESS_BOTH : TPS_ACCESS_READ};
+  return true;
+}
+
 static bool element_fits(const tps_plan *p, const tps_lua_buffer *b) {
   if (p->dtype == b->dtype || p->dtype == TPS_OPAQUE) return true;
   if (p->dtype == TPS_BOOL) return b->dtype == TPS_UINT8;
@@ -219,7 +247,8 @@ static void put_address(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
     put_buffer(L, k, i, b, device, uses);
   } else if (lua_isnil(L, index)) {
     memset(to, 0, 8);
-  } else {
+  } else if (!lua_isuserdata(L, index) ||
+             !put_view(L, k, i, index, device, uses)) {
     tps_fit fit = tps_element_from(L, index, TPS_UINT64, to);
     if (fit == TPS_NOT_A_NUMBER)
       bad_type(L, k, i, index, "tpstream.Buffer, nil or integer");
@@ -285,9 +314,12 @@ static inline void put_float32(lua_State *L, tps_lua_kernel *k, uint32_t i,
   memcpy(k->kernel->block + k->plans[i].offset, &f, sizeof f);
 }
 
-static void put_element(lua_State *L, tps_lua_kernel *k, uint32_t i,
-                        int index) {
+static void put_element(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
+                        tps_device *device, uint32_t *uses) {
   const tps_plan *p = &k->plans[i];
+  if (p->dtype == TPS_UINT64 && lua_isuserdata(L, index) &&
+      put_view(L, k, i, index, device, uses))
+    return;
   unsigned char *to = k->kernel->block + p->offset;
   tps_lua_half *half = (tps_lua_half *)tps_to(L, index, TPS_TYPE_HALF);
   if (half != NULL && half->dtype == p->dtype) {
@@ -348,7 +380,7 @@ static __attribute__((noinline)) void put_other(lua_State *L, tps_lua_kernel *k,
                                                 uint32_t *uses) {
   switch (k->plans[i].kind) {
   case ARG_BITS: put_bits(L, k, i, index); break;
-  case ARG_ELEMENT: put_element(L, k, i, index); break;
+  case ARG_ELEMENT: put_element(L, k, i, index, device, uses); break;
   case ARG_BOOL: put_bool(L, k, i, index); break;
   case ARG_ADDRESS: put_address(L, k, i, index, device, uses); break;
   case ARG_STRUCT: put_struct(L, k, i, index); break;

@@ -20,6 +20,7 @@
 #include "runtime/event.h"
 #include "runtime/module.h"
 #include "runtime/observer.h"
+#include "runtime/texture.h"
 
 typedef enum tps_type {
   TPS_TYPE_STATE,
@@ -29,6 +30,8 @@ typedef enum tps_type {
   TPS_TYPE_TIMER,
   TPS_TYPE_HALF,
   TPS_TYPE_MODULE,
+  TPS_TYPE_TEXTURE,
+  TPS_TYPE_SURFACE,
   TPS_TYPE_STREAM, /* from here to LAUNCH: tps_sealed */
   TPS_TYPE_SCOPE,
   TPS_TYPE_EVENT,
@@ -399,6 +402,18 @@ tps_lua_buffer *tps_push_buffer(lua_State *L, int dtype, int64_t count);
 static inline uint64_t tps_buffer_bytes(const tps_lua_buffer *b) {
   return (uint64_t)b->count * b->size;
 }
+
+/* ---- texture.c ----------------------------------------------------------- */
+
+/* A Texture or a Surface. */
+typedef struct tps_lua_view {
+  tps_view *view; /* NULL once closed */
+  uint8_t dtype;
+} tps_lua_view;
+
+void tps_texture_open_types(lua_State *L);
+/* The Texture or Surface at `index`, which may be closed, or NULL. */
+tps_lua_view *tps_to_view(lua_State *L, int index);
 
 /* ---- module.c, compile.c ------------------------------------------------- */
 

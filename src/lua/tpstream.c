@@ -141,6 +141,7 @@ static void open_types(lua_State *L) {
   tps_event_open_type(L);
   tps_timer_open_type(L);
   tps_buffer_open_type(L);
+  tps_texture_open_types(L);
   tps_half_open(L);
   tps_module_open_type(L);
   tps_kernel_open_type(L);

@@ -13,25 +13,33 @@ typedef struct foreign {
   void (*release)(void *owner);
 } foreign;
 
+tps_pinned *tps_foreign_new(tps_device *device, uint64_t bytes, void *owner,
+                            void (*release)(void *owner)) {
+  foreign *f = calloc(1, sizeof *f);
+  if (f == NULL) return NULL;
+  f->block.device = device;
+  f->block.bytes = bytes;
+  f->owner = owner;
+  f->release = release;
+  return &f->block;
+}
+
 int tps_memory_adopt(tps_context *context, tps_device *device, uint64_t address,
                      uint64_t bytes, void *owner, void (*release)(void *owner),
                      tps_memory **out, tps_error *err) {
   tps_local *local = tps_local_get(context, device, err);
   if (local == NULL) return TPS_NO_HOST_MEMORY;
-  foreign *f = calloc(1, sizeof *f);
-  if (f == NULL) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  tps_pinned *block = tps_foreign_new(device, bytes, owner, release);
+  if (block == NULL)
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_FOREIGN, bytes, err);
   if (memory == NULL) {
-    free(f);
+    free(block);
     return TPS_NO_HOST_MEMORY;
   }
-  f->block.device = device;
-  f->block.bytes = bytes;
-  f->owner = owner;
-  f->release = release;
   memory->address = address;
   memory->escaped = true; /* its owner has the address */
-  memory->parts->pinned = &f->block;
+  memory->parts->pinned = block;
   *out = memory;
   return 0;
 }

@@ -12,6 +12,10 @@
 static inline bool tps_block_foreign(const tps_pinned *block) {
   return block->host == NULL;
 }
+/* A block that stands for something else that waits for queued work; release is
+ * called as tps_memory_adopt says. NULL when out of memory. */
+tps_pinned *tps_foreign_new(tps_device *device, uint64_t bytes, void *owner,
+                            void (*release)(void *owner));
 /* Tells the owner, and frees the block. */
 void tps_foreign_give(tps_pinned *block);
 /* The end of memory of kind FOREIGN: tells the owner now if no work can still

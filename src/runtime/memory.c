@@ -129,8 +129,9 @@ static int find_address(tps_stream *stream, tps_memory *memory, tps_op *op,
   if (memory->address != 0) return 0;
   int code = device->face->memory_allocate(
       device, memory->bytes, stream->handle, op, &memory->address, err);
-  if (code != TPS_OUT_OF_MEMORY || !tps_spares_flush_all(stream->parts->local))
-    return code;
+  if (code != TPS_OUT_OF_MEMORY) return code;
+  bool flushed = tps_spares_flush_all(stream->parts->local);
+  if (!tps_arrays_drop_pool(device) && !flushed) return code;
   return device->face->memory_allocate(device, memory->bytes, stream->handle,
                                        op, &memory->address, err);
 }

@@ -24,7 +24,8 @@ typedef enum tps_memory_kind {
   TPS_MEMORY_DEVICE,
   TPS_MEMORY_PINNED,
   TPS_MEMORY_BORROWED, /* a module's variable: kept by `owner` */
-  TPS_MEMORY_FOREIGN   /* lent by the program around Lua */
+  TPS_MEMORY_FOREIGN,  /* lent by the program around Lua */
+  TPS_MEMORY_ARRAY     /* opaque, of textures and surfaces; has no address */
 } tps_memory_kind;
 
 typedef struct tps_memory {

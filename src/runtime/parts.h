@@ -61,6 +61,8 @@ typedef struct tps_device_state {
   uint64_t pool_bytes;
   tps_pinned *orphan_pinned; /* left busy by contexts that are gone */
   tps_loaded *orphan_modules;
+  struct tps_array *arrays; /* texture.c's, to be used again */
+  uint64_t array_bytes;
 } tps_device_state;
 
 static inline tps_device_state *tps_state(const tps_device *device) {
@@ -369,6 +371,15 @@ static inline void tps_reclaim_glance(tps_local *local) {
 /* ---- staging ------------------------------------------------------------- */
 
 void tps_staging_free(tps_local *local);
+
+/* ---- arrays of textures -------------------------------------------------- */
+
+/* The end of memory of kind ARRAY: to the pool once its uses are done. */
+void tps_array_reclaim(tps_memory *memory);
+/* Gives what the pool has to the driver: may wait. False: it had nothing. */
+bool tps_arrays_drop_pool(tps_device *device);
+/* True when so much lies idle that a quiet device should give it back. */
+bool tps_arrays_are_many(const tps_device *device);
 
 /* ---- modules ------------------------------------------------------------- */
 

@@ -162,6 +162,8 @@ void tps_memory_reclaim(tps_memory *memory) {
     reclaim_pinned(memory);
   } else if (memory->kind == TPS_MEMORY_FOREIGN) {
     tps_foreign_reclaim(memory);
+  } else if (memory->kind == TPS_MEMORY_ARRAY) {
+    tps_array_reclaim(memory);
   } else {
     void *owner = parts->owner;
     void (*release)(void *) = parts->release;
@@ -416,6 +418,8 @@ void tps_reclaim_local(tps_local *local) {
   if (local->closed.first != NULL) tps_stream_settle_some(local, 16);
   unload_dead(local);
   adopt_orphans(local);
+  if (tps_arrays_are_many(local->device) && quiet(local))
+    tps_arrays_drop_pool(local->device);
 }
 
 /* True when there is a mark of its last work for others to look at. */
@@ -476,6 +480,9 @@ void tps_local_free(tps_local *local) {
   bool idle = quiet(local);
   hand_over(local);
   destroy_all(local);
-  if (leave(local) && idle) tps_pinned_drop_pool(device);
+  if (leave(local) && idle) {
+    tps_pinned_drop_pool(device);
+    tps_arrays_drop_pool(device);
+  }
   free(local);
 }

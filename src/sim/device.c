@@ -5,6 +5,7 @@
  * variables that shape it, opening and closing, and what its kernels print.
  */
 #include "sim/queue.h"
+#include "sim/textures.h"
 
 #include "device/info.h"
 
@@ -330,6 +331,14 @@ static const tps_device_face face = {
     .stream_forget = tps_sim_stream_forget,
     .event_export = tps_sim_event_export,
     .event_import = tps_sim_event_import,
+    .texture_limits = tps_sim_texture_limits,
+    .array_create = tps_sim_array_create,
+    .array_destroy = tps_sim_array_destroy,
+    .array_copy = tps_sim_array_copy,
+    .texture_create = tps_sim_texture_create,
+    .texture_destroy = tps_sim_view_destroy,
+    .surface_create = tps_sim_surface_create,
+    .surface_destroy = tps_sim_view_destroy,
 };
 
 static int check_ordinal(int ordinal, tps_error *err) {

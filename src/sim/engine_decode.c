@@ -49,6 +49,10 @@ static bool decode_control_or_other(builder *b) {
   case TPS_PTX_OP_MBARRIER: return tps_sim_decode_mbarrier(b);
   case TPS_PTX_OP_MAPA:
   case TPS_PTX_OP_GETCTARANK: return tps_sim_decode_cluster(b);
+  case TPS_PTX_OP_TEX: case TPS_PTX_OP_TLD4: case TPS_PTX_OP_TXQ:
+  case TPS_PTX_OP_SULD: case TPS_PTX_OP_SUST: case TPS_PTX_OP_SURED:
+  case TPS_PTX_OP_SUQ:
+    return tps_sim_decode_texture(b);
   default: return tps_sim_decode_control(b) || tps_sim_decode_video(b);
   }
 }
@@ -252,6 +256,7 @@ static void decode_function(builder *b, function *f) {
   b->f = f;
   b->fn = f->ptx;
   b->unsupported = false;
+  b->texture_rows = 0;
   f->entry = (const insn *)(uintptr_t)from;
   if (begin_registers(b)) {
     begin_frame(b);

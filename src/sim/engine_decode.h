@@ -89,6 +89,7 @@ typedef struct builder {
   int32_t at;
   uint32_t guard; /* operand, with GUARD_NOT, or NO_GUARD */
   uint32_t temps64, temps32, temps_pred;
+  uint32_t texture_rows; /* engine_decode_texture.c's, 0 before the first use */
   pending pending[PENDING_MAX];
   uint32_t pending_count;
   bool unsupported; /* an operand that the engine lacks */
@@ -192,6 +193,7 @@ bool tps_sim_decode_complete_tx(builder *b, const ptx_opd *object,
                                 unsigned bytes);
 /* Whether the wait at hand is all that its loop does (engine_decode_wait.c). */
 bool tps_sim_only_waits(const builder *b);
+bool tps_sim_decode_texture(builder *b);
 int64_t tps_sim_rounding(const builder *b);
 
 #endif

@@ -105,6 +105,10 @@
   X(mbarrier_pending) X(mbarrier_wait)
 #define ASYNC_OPS(X) \
   X(async_copy) X(async_arrive) X(async_commit) X(async_wait) X(async_bulk)
+#define TEXTURE_OPS(X) \
+  X(tex) X(tld4) X(query)
+#define SURFACE_OPS(X) \
+  X(suld) X(sust) X(sured)
 /* clang-format on */
 
 /* clang-format off */
@@ -122,6 +126,8 @@ enum {
   CLUSTER_OPS(X)
   MBARRIER_OPS(X)
   ASYNC_OPS(X)
+  TEXTURE_OPS(X)
+  SURFACE_OPS(X)
 #undef X
   HANDLER_COUNT
 };

@@ -29,8 +29,9 @@ _Noreturn static void bad(const access *a, int code, const char *why) {
 
 /* --- global memory ------------------------------------------------------- */
 
-static const char *memory_names[] = {"allocation", "pinned allocation",
-                                     "variable", "constant", "heap block"};
+static const char *memory_names[] = {
+    "allocation", "pinned allocation", "variable", "constant", "heap block",
+    "array",      "texture",           "surface"};
 
 static void origin(const tps_sim_allocation *m, char *text, size_t size) {
   text[0] = '\0';
@@ -76,11 +77,24 @@ _Noreturn static void outside(const access *a, uint64_t address) {
   bad(a, TPS_ILLEGAL_ADDRESS, text);
 }
 
+_Noreturn static void opaque(const access *a, const tps_sim_allocation *m) {
+  char text[200];
+  snprintf(text, sizeof text,
+           "the handle or memory of %s, which only %s "
+           "instructions reach",
+           m->kind == TPS_SIM_TEXTURE   ? "a texture"
+           : m->kind == TPS_SIM_SURFACE ? "a surface"
+                                        : "an array",
+           m->kind == TPS_SIM_SURFACE ? "surface" : "texture");
+  bad(a, TPS_ILLEGAL_ADDRESS, text);
+}
+
 static unsigned char *global(const access *a, uint64_t address) {
   engine *e = a->e;
   tps_sim_allocation *m = tps_sim_find(e->launch->space, address);
   if (!m) outside(a, address);
   if (!atomic_load_explicit(&m->live, memory_order_relaxed)) freed(a, m);
+  if (m->kind >= TPS_SIM_ARRAY) opaque(a, m);
   if (m->size - (address - m->base) < a->size) outside(a, address);
   if (m->kind == TPS_SIM_CONSTANT && a->kind != ACCESS_LOAD)
     bad(a, TPS_ILLEGAL_ADDRESS, "constant memory is read-only");
@@ -294,6 +308,6 @@ int tps_sim_peek(engine *e, unsigned lane, uint64_t p) {
     return offset < size ? e->launch->params[offset] : -1;
   }
   tps_sim_allocation *m = tps_sim_find(e->launch->space, p);
-  if (!m || !atomic_load(&m->live)) return -1;
+  if (!m || !atomic_load(&m->live) || m->kind >= TPS_SIM_ARRAY) return -1;
   return (int)load_atomic(m->host + (p - m->base), 1, __ATOMIC_RELAXED);
 }

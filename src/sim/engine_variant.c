@@ -28,6 +28,8 @@ void tps_sim_fill_video(handler **table);
 void tps_sim_fill_cluster(handler **table);
 void tps_sim_fill_mbarrier(handler **table);
 void tps_sim_fill_async(handler **table);
+void tps_sim_fill_texture(handler **table);
+void tps_sim_fill_surface(handler **table);
 
 static handler *table[HANDLER_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -64,6 +66,8 @@ static void fill(void) {
   tps_sim_fill_cluster(table);
   tps_sim_fill_mbarrier(table);
   tps_sim_fill_async(table);
+  tps_sim_fill_texture(table);
+  tps_sim_fill_surface(table);
 }
 
 handler *const *tps_sim_handlers(void) {

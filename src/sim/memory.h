@@ -41,7 +41,11 @@ typedef enum tps_sim_memory_kind {
   TPS_SIM_PINNED,   /* host memory of the process, reachable by kernels */
   TPS_SIM_VARIABLE, /* a module's __device__ variable */
   TPS_SIM_CONSTANT, /* read-only for kernels */
-  TPS_SIM_HEAP      /* device-side malloc */
+  TPS_SIM_HEAP,     /* device-side malloc */
+  /* What plain loads and stores can't reach; see sim/textures.h. */
+  TPS_SIM_ARRAY,
+  TPS_SIM_TEXTURE,
+  TPS_SIM_SURFACE
 } tps_sim_memory_kind;
 
 typedef struct tps_sim_allocation {
