@@ -339,14 +339,34 @@ void tps_ptx_free(tps_ptx_module *module) {
 
 /* --- places */
 
+static const char *file_of(const tps_ptx_module *module,
+                           const tps_ptx_loc *loc) {
+  return loc != NULL && loc->file < module->file_count
+             ? module->files[loc->file]
+             : NULL;
+}
+
+/* What the compiler's own header defines (tex2D and its like) is where the
+ * program calls it. */
+static const tps_ptx_loc *program_loc(const tps_ptx_module *module,
+                                      const tps_ptx_loc *loc) {
+  for (int depth = 0; depth < 100 && loc != NULL && loc->inlined_at >= 0;
+       depth++) {
+    const char *file = file_of(module, loc);
+    if (file == NULL || strstr(file, "__nv_nvrtc_builtin_header") == NULL)
+      break;
+    loc = &module->locs[loc->inlined_at];
+  }
+  return loc;
+}
+
 const char *tps_ptx_where(const tps_ptx_module *module,
                           const tps_ptx_instruction *instruction, char *buffer,
                           size_t size) {
   const tps_ptx_loc *loc =
       instruction->loc >= 0 ? &module->locs[instruction->loc] : NULL;
-  const char *file = loc != NULL && loc->file < module->file_count
-                         ? module->files[loc->file]
-                         : NULL;
+  loc = program_loc(module, loc);
+  const char *file = file_of(module, loc);
   if (file != NULL && loc->line > 0)
     snprintf(buffer, size, "%s:%u", file, loc->line);
   else snprintf(buffer, size, "PTX line %u", instruction->line);
