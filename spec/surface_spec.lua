@@ -165,6 +165,7 @@ local function place(shape, c, size, clamp)
     if clamp ~= "clamp" then return nil end
     x = math.max(0, math.min(width - size, x))
     y = math.max(0, math.min(rows - 1, y))
+    if shape.layers and z < 0 then z = slices - 1 end -- counts as unsigned
     z = math.max(0, math.min(slices - 1, z))
   end
   return (z * rows + y) * width + x

@@ -73,7 +73,9 @@ static void to_edge(place *p) {
   int64_t width = (int64_t)(v->shape.width * v->texel_bytes);
   p->x = bring(p->x, width - p->size);
   p->y = bring(p->y, (int64_t)tps_array_rows(&v->shape) - 1);
-  p->slice = bring(p->slice, (int64_t)tps_array_slices(&v->shape) - 1);
+  int64_t last = (int64_t)tps_array_slices(&v->shape) - 1;
+  if (p->i->imm & VIEW_LAYERED && p->slice < 0) p->slice = last; /* unsigned */
+  p->slice = bring(p->slice, last);
 }
 
 static void read_coordinates(place *p) {
