@@ -297,7 +297,6 @@ describe("textures", function()
   it("of sRGB", function()
     local bytes, points = {}, {}
     for i = 0, 255 do bytes[i + 1] = i end
-    local b <close> = tp.buffer("u8", bytes)
     for shift = 0, 1 do
       -- each byte in a channel that is not the last, which is linear
       local list = table.move(bytes, 1, 256, 1, {})
@@ -518,8 +517,8 @@ describe("misuse of textures", function()
   end
 
   it("is refused with what is allowed", function()
-    refused("a buffer of 24 elements for 5 x 5 x 1 texels of 1 channels (25 elements)",
-      { width = 5, height = 5 })
+    refused("a buffer of 24 elements for 5 x 5 x 1 texels of 1 channels (25 " ..
+      "elements)", { width = 5, height = 5 })
     refused("(field 'channels': 1, 2 or 4 expected, got 3)", { channels = 3 })
     refused("(field 'depth': without a height)", { width = 12, depth = 2 })
     refused("(field 'depth': with layers)",
@@ -528,13 +527,14 @@ describe("misuse of textures", function()
     refused("address 'wrap' without normalized coordinates", { address = "wrap" })
     refused("address 'mirror' without normalized coordinates",
       { width = 4, height = 6, address = { "clamp", "mirror" } })
-    refused("(field 'address': 'wrap', 'clamp', 'mirror' or 'border' expected, got 'edge')",
-      { address = "edge" })
+    refused("(field 'address': 'wrap', 'clamp', 'mirror' or 'border' expected, " ..
+      "got 'edge')", { address = "edge" })
     refused("2 modes expected, one a dimension, got 1",
       { width = 4, height = 6, address = { "clamp" } })
     refused("(field 'filter': 'point' or 'linear' expected, got 'cubic')",
       { filter = "cubic" })
-    refused("read 'normalized_float' of float32 elements", { read = "normalized_float" })
+    refused("read 'normalized_float' of float32 elements",
+      { read = "normalized_float" })
     refused("(field 'border': 2 channels, the texture has 1)",
       { address = "border", border = { 1, 2 } })
     refused("srgb of float32 elements", { srgb = true })

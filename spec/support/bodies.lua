@@ -553,6 +553,95 @@ body("write", function(tp)
   equal_list({ 8, 1, 2, 7 }, b:read())
 end)
 
+-- ---- textures and surfaces ----------------------------------------------------
+
+local FETCH = [[
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry fetch(.param .u64 t, .param .u64 s, .param .u64 o)
+{
+  .reg .b32 %r<2>;
+  .reg .f32 %f<6>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [t];
+  ld.param.u64 %rd2, [s];
+  ld.param.u64 %rd3, [o];
+  cvta.to.global.u64 %rd4, %rd3;
+  mov.f32 %f1, 0f3fc00000;
+  tex.1d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [%rd1, {%f1}];
+  st.global.f32 [%rd4], %f2;
+  mov.u32 %r1, 4;
+  sust.b.1d.b32.trap [%rd2, {%r1}], {%f2};
+  ret;
+}
+]]
+
+body("textures", function(tp)
+  local m <close> = tp.load(FETCH)
+  local k <close> = m:kernel "fetch"
+  local b <close> = tp.buffer("f32", { 1, 2, 3, 4 })
+  local o <close> = tp.zeros("f32", 1)
+  local t <close> = tp.texture(b, { filter = "linear", border = { 0.5 } })
+  local s <close> = tp.surface("f32", { width = 2 })
+  k:launch(ONE, t, s, o)
+  equal_list({ 2 }, o:read())
+  equal(2, s:read()[2])
+end)
+
+body("a texture's data", function(tp)
+  local b <close> = tp.buffer("i32", { 1, 2, 3, 4 })
+  local t = tp.texture(b, { width = 2, height = 2 })
+  equal_list({ 1, 2, 3, 4 }, t:read())
+  t:write { 5, 6, 7, 8 }
+  equal(16, #t:bytes())
+  t:copy_to(b)
+  equal_list({ 5, 6, 7, 8 }, b:read())
+  t:write(b)
+  equal(2, t:dims().height)
+  equal("int32", t:dtype())
+  equal(tp.device(), t:device())
+  assert(t:handle() ~= 0 and tostring(t):find "Texture")
+  t:close()
+end)
+
+body("a surface's data", function(tp)
+  local b <close> = tp.buffer("u8", { 1, 2, 3, 4, 5, 6, 7, 8 })
+  local s <close> = tp.surface(b, { channels = 4 })
+  local t <close> = tp.texture(s, { read = "normalized_float" })
+  s:write(("x"):rep(8))
+  equal(("x"):rep(8), s:bytes())
+  s:write { 8, 7, 6, 5, 4, 3, 2, 1 }
+  s:copy_to(b)
+  equal_list({ 8, 7, 6, 5, 4, 3, 2, 1 }, b:read())
+  equal(8, t:read()[1])
+  equal(2, s:dims().width)
+  equal("uint8", s:dtype())
+  equal(tp.device(), s:device())
+  assert(s:handle() ~= 0 and tostring(s):find "Surface")
+  s:close()
+end)
+
+body("a texture on linear memory", function(tp)
+  local b <close> = tp.zeros("f32", 64)
+  local t <close> = tp.texture(b, { linear = true })
+  local p <close> = tp.texture(b, { linear = true, width = 8, height = 4, pitch = 32 })
+  equal(64, t:dims().width)
+  equal(4, p:dims().height)
+end)
+
+body("textures on two streams", function(tp)
+  local s <close> = tp.Stream()
+  local b <close> = tp.buffer("f32", { 1, 2 })
+  local o <close> = tp.zeros("f32", 2)
+  local t = tp.texture(b, {})
+  s:wait_stream(tp.default_stream())
+  t:copy_to(o, { stream = s })
+  t:close()
+  tp.texture(b, {}):close()
+  tp.with_stream(s, function() equal_list({ 1, 2 }, o:read()) end)
+end)
+
 body("slices", function(tp)
   local b <close> = tp.buffer("u8", { 1, 2, 3, 4 })
   local s = b:slice(2, 2)
