@@ -203,6 +203,28 @@ static void words_apart(void **state) {
   tps_ptx_free(m);
 }
 
+/* Two users of a text share what was read of it, until both have freed it. */
+static void shared(void **state) {
+  (void)state;
+  tps_error err;
+  tps_ptx_module *a, *b, *other, *own;
+  static const char text[] = HEAD ".entry k() { ret; }\0";
+  static const char longer[] = HEAD ".entry k() { ret; } ";
+  assert_int_equal(tps_ptx_parse_shared(text, sizeof text, &a, &err), 0);
+  assert_int_equal(tps_ptx_parse_shared(text, strlen(text), &b, &err), 0);
+  assert_ptr_equal(a, b);
+  assert_int_equal(tps_ptx_parse_shared(longer, strlen(longer), &other, &err),
+                   0);
+  assert_ptr_not_equal(a, other);
+  assert_int_equal(tps_ptx_parse(text, strlen(text), &own, &err), 0);
+  assert_ptr_not_equal(a, own);
+  tps_ptx_free(own);
+  tps_ptx_free(a);
+  assert_string_equal(b->functions[0].name, "k");
+  tps_ptx_free(b);
+  tps_ptx_free(other);
+}
+
 static void unclosed(void **state) {
   (void)state;
   module_fails("/* never", "line 4: comment without an end");
@@ -1468,7 +1490,8 @@ int main(void) {
   /* clang-format off */
   const struct CMUnitTest tests[] = {
       T(version_and_target), T(old_version), T(versions_refused), T(no_ptx),
-      T(targets_refused), T(nul_bytes), T(blanks), T(words_apart), T(unclosed),
+      T(targets_refused), T(nul_bytes), T(blanks), T(words_apart), T(shared),
+      T(unclosed),
       T(kernel_params), T(kernel_directives), T(param_limit),
       T(forward_declarations), T(declarations_differ), T(aliases),
       T(falls_off), T(register_ranges), T(scopes_shadow), T(scopes_end),

@@ -55,87 +55,163 @@ static char *type_text(const tps_ptx_var *var) {
 
 /* --- what a kernel reaches */
 
+/* Everything that a function names, once for all kernels that reach it. */
+typedef struct edges {
+  uint32_t first, functions, vars; /* in `named`: functions, then variables */
+  bool known, indirect;            /* … with a call through a register */
+} edges;
+
 typedef struct reach {
   const tps_ptx_module *module;
-  uint8_t *functions, *vars; /* reached */
-  uint32_t *queue;
-  uint32_t queued;
-  bool indirect; /* a call through a register */
+  edges *edges;
+  uint32_t *named;
+  size_t named_count, named_room;
+  uint32_t *function_stamp, *var_stamp; /* kernel that reached it last, + 1 */
+  uint32_t *functions, *vars;           /* reached by this one */
+  uint32_t function_count, var_count;
+  uint32_t stamp;
+  size_t pointed_first, pointed_end; /* in `named`: those that are pointed to */
+  bool pointed_known;
+  bool pointed; /* the kernel calls through a register */
+  bool failed;  /* out of memory */
 } reach;
 
-static void add_function(reach *w, int32_t index) {
-  if (w->functions[index]) return;
-  w->functions[index] = 1;
-  w->queue[w->queued++] = (uint32_t)index;
+static void name_one(reach *w, uint32_t index) {
+  if (w->named_count == w->named_room) {
+    size_t room = w->named_room ? w->named_room * 2 : 1024;
+    uint32_t *more = realloc(w->named, room * sizeof *more);
+    if (more == NULL) {
+      w->failed = true;
+      return;
+    }
+    w->named = more;
+    w->named_room = room;
+  }
+  w->named[w->named_count++] = index;
 }
+
+typedef enum wanted { FUNCTIONS, VARIABLES } wanted;
 
 static void see_operand(reach *w, const tps_ptx_function *f,
-                        const tps_ptx_operand *o) {
+                        const tps_ptx_operand *o, wanted wanted) {
   bool var = o->kind == TPS_PTX_OPD_VAR ||
              (o->kind == TPS_PTX_OPD_ADDR && o->base_kind == TPS_PTX_OPD_VAR);
-  if (o->kind == TPS_PTX_OPD_FUNC) add_function(w, o->index);
-  else if (var && !o->local) w->vars[o->index] = 1;
-  else if (o->kind == TPS_PTX_OPD_TABLE &&
-           f->tables[o->index].kind == TPS_PTX_CALL_TARGETS)
+  if (wanted == VARIABLES) {
+    if (var && !o->local) name_one(w, (uint32_t)o->index);
+  } else if (o->kind == TPS_PTX_OPD_FUNC) {
+    name_one(w, (uint32_t)o->index);
+  } else if (o->kind == TPS_PTX_OPD_TABLE &&
+             f->tables[o->index].kind == TPS_PTX_CALL_TARGETS) {
     for (uint32_t k = 0; k < f->tables[o->index].target_count; k++)
-      add_function(w, f->tables[o->index].targets[k]);
+      name_one(w, (uint32_t)f->tables[o->index].targets[k]);
+  }
 }
 
-static void see_function(reach *w, const tps_ptx_function *f) {
+static uint32_t see_function(reach *w, const tps_ptx_function *f,
+                             wanted wanted) {
+  size_t before = w->named_count;
   for (uint32_t k = 0; k < f->instruction_count; k++) {
     const tps_ptx_instruction *i = &f->instructions[k];
     for (unsigned n = 0; n < i->operand_count; n++)
-      see_operand(w, f, &i->operands[n]);
-    if (i->op == TPS_PTX_OP_CALL && i->operands[1].kind == TPS_PTX_OPD_REG)
-      w->indirect = true;
+      see_operand(w, f, &i->operands[n], wanted);
   }
-  for (uint32_t k = 0; k < f->part_count; k++) see_operand(w, f, &f->parts[k]);
+  for (uint32_t k = 0; k < f->part_count; k++)
+    see_operand(w, f, &f->parts[k], wanted);
+  return (uint32_t)(w->named_count - before);
 }
 
-static void add_pointed(reach *w, const tps_ptx_var *var) {
+static bool calls_by_register(const tps_ptx_function *f) {
+  for (uint32_t k = 0; k < f->instruction_count; k++)
+    if (f->instructions[k].op == TPS_PTX_OP_CALL &&
+        f->instructions[k].operands[1].kind == TPS_PTX_OPD_REG)
+      return true;
+  return false;
+}
+
+static const edges *edges_of(reach *w, uint32_t number) {
+  const tps_ptx_function *f = &w->module->functions[number];
+  edges *e = &w->edges[number];
+  if (e->known) return e;
+  e->known = true;
+  e->first = (uint32_t)w->named_count;
+  e->functions = see_function(w, f, FUNCTIONS);
+  e->vars = see_function(w, f, VARIABLES);
+  e->indirect = calls_by_register(f);
+  return e;
+}
+
+static void add_function(reach *w, uint32_t index) {
+  if (w->function_stamp[index] == w->stamp) return;
+  w->function_stamp[index] = w->stamp;
+  w->functions[w->function_count++] = index;
+}
+
+static void add_var(reach *w, uint32_t index) {
+  if (w->var_stamp[index] == w->stamp) return;
+  w->var_stamp[index] = w->stamp;
+  w->vars[w->var_count++] = index;
+}
+
+static void name_pointed(reach *w, const tps_ptx_var *var) {
   for (uint32_t k = 0; k < var->relocation_count; k++)
     if (var->relocations[k].function)
-      add_function(w, var->relocations[k].index);
+      name_one(w, (uint32_t)var->relocations[k].index);
 }
 
 /* A call through a register may reach every function whose address the module
  * takes in an initialiser; those taken by instructions are reached anyway. */
-static void add_all_pointed(reach *w) {
+static void name_all_pointed(reach *w) {
   const tps_ptx_module *m = w->module;
-  for (uint32_t k = 0; k < m->var_count; k++) add_pointed(w, &m->vars[k]);
+  w->pointed_known = true;
+  w->pointed_first = w->named_count;
+  for (uint32_t k = 0; k < m->var_count; k++) name_pointed(w, &m->vars[k]);
   for (uint32_t k = 0; k < m->function_count; k++)
     for (uint32_t n = 0; n < m->functions[k].var_count; n++)
-      add_pointed(w, &m->functions[k].vars[n]);
+      name_pointed(w, &m->functions[k].vars[n]);
+  w->pointed_end = w->named_count;
+}
+
+static void add_all_pointed(reach *w) {
+  if (w->pointed) return;
+  w->pointed = true;
+  if (!w->pointed_known) name_all_pointed(w);
+  for (size_t k = w->pointed_first; k < w->pointed_end && !w->failed; k++)
+    add_function(w, w->named[k]);
 }
 
 static void walk(reach *w, uint32_t kernel) {
-  const tps_ptx_module *m = w->module;
-  memset(w->functions, 0, m->function_count);
-  memset(w->vars, 0, m->var_count);
-  w->queued = 0;
-  w->indirect = false;
-  add_function(w, (int32_t)kernel);
-  bool pointed = false;
-  for (uint32_t k = 0; k < w->queued; k++) {
-    see_function(w, &m->functions[w->queue[k]]);
-    if (w->indirect && !pointed) add_all_pointed(w);
-    pointed |= w->indirect;
+  w->stamp = kernel + 1;
+  w->function_count = w->var_count = 0;
+  w->pointed = false;
+  add_function(w, kernel);
+  for (uint32_t k = 0; k < w->function_count && !w->failed; k++) {
+    edges e = *edges_of(w, w->functions[k]);
+    const uint32_t *at = w->named + e.first;
+    if (w->failed) return;
+    for (uint32_t n = 0; n < e.functions; n++) add_function(w, *at++);
+    for (uint32_t n = 0; n < e.vars; n++) add_var(w, *at++);
+    if (e.indirect) add_all_pointed(w);
   }
 }
 
 static bool reach_begin(reach *w, const tps_ptx_module *module) {
-  size_t functions = module->function_count, vars = module->var_count;
+  size_t functions = (size_t)module->function_count + 1;
+  size_t vars = (size_t)module->var_count + 1;
   w->module = module;
-  w->functions = calloc(functions + 1, 1);
-  w->vars = calloc(vars + 1, 1);
-  w->queue = calloc(functions + 1, sizeof *w->queue);
-  return w->functions != NULL && w->vars != NULL && w->queue != NULL;
+  w->edges = calloc(functions, sizeof *w->edges);
+  w->function_stamp = calloc(functions * 2, sizeof *w->function_stamp);
+  w->var_stamp = calloc(vars * 2, sizeof *w->var_stamp);
+  if (!w->edges || !w->function_stamp || !w->var_stamp) return false;
+  w->functions = w->function_stamp + functions;
+  w->vars = w->var_stamp + vars;
+  return true;
 }
 
 static void reach_end(reach *w) {
-  free(w->functions);
-  free(w->vars);
-  free(w->queue);
+  free(w->edges);
+  free(w->named);
+  free(w->function_stamp);
+  free(w->var_stamp);
 }
 
 /* --- sums over what is reached */
@@ -148,12 +224,15 @@ static uint64_t place(uint64_t bytes, uint64_t align, uint64_t size) {
 static uint32_t shared_bytes(const reach *w) {
   const tps_ptx_module *m = w->module;
   uint64_t bytes = 0;
-  for (uint32_t k = 0; k < m->var_count; k++)
-    if (w->vars[k] && m->vars[k].space == TPS_PTX_SHARED && !m->vars[k].unsized)
-      bytes = place(bytes, m->vars[k].align, m->vars[k].size);
-  for (uint32_t k = 0; k < m->function_count; k++)
-    if (w->functions[k] && m->functions[k].shared_bytes > 0)
-      bytes = place(bytes, 16, m->functions[k].shared_bytes);
+  for (uint32_t k = 0; k < w->var_count; k++) {
+    const tps_ptx_var *v = &m->vars[w->vars[k]];
+    if (v->space == TPS_PTX_SHARED && !v->unsized)
+      bytes = place(bytes, v->align, v->size);
+  }
+  for (uint32_t k = 0; k < w->function_count; k++) {
+    uint32_t own = m->functions[w->functions[k]].shared_bytes;
+    if (own > 0) bytes = place(bytes, 16, own);
+  }
   return bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)bytes;
 }
 
@@ -162,9 +241,10 @@ static uint32_t shared_bytes(const reach *w) {
 static uint32_t register_estimate(const reach *w, const tps_ptx_function *f) {
   enum { BESIDES = 6, LEAST = 8, MOST = 255 };
   uint32_t most = 0;
-  for (uint32_t k = 0; k < w->module->function_count; k++)
-    if (w->functions[k] && w->module->functions[k].register_demand > most)
-      most = w->module->functions[k].register_demand;
+  for (uint32_t k = 0; k < w->function_count; k++) {
+    uint32_t own = w->module->functions[w->functions[k]].register_demand;
+    if (own > most) most = own;
+  }
   most += BESIDES;
   if (most < LEAST) most = LEAST;
   if (f->maxnreg > 0 && most > f->maxnreg) most = f->maxnreg;
@@ -214,6 +294,7 @@ static int describe_kernel(tps_kernel_desc *out, reach *w, uint32_t number,
                            const tps_ptx_access *access) {
   const tps_ptx_function *f = &w->module->functions[number];
   walk(w, number);
+  if (w->failed) return TPS_NO_HOST_MEMORY;
   out->name = strdup(f->name);
   memcpy(out->cluster, f->reqnctapercluster, sizeof out->cluster);
   out->max_threads = f->reqntid[0] ? product(f->reqntid) : product(f->maxntid);

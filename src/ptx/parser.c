@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ptx/owner.h"
 #include "ptx/reader.h"
 
 typedef struct alias {
@@ -250,12 +251,6 @@ static void read_module(reader *r) {
 
 /* --- begin and end */
 
-/* The module lives at the begin of its own arena's first chunk. */
-typedef struct owner {
-  tps_ptx_module module;
-  arena memory;
-} owner;
-
 static void take_text(reader *r, const char *text, size_t size) {
   while (size > 0 && text[size - 1] == '\0') size--;
   if (size >= 0x7fffffff)
@@ -317,7 +312,7 @@ int tps_ptx_parse(const char *text, size_t size, tps_ptx_module **out,
   r->loc = -1;
   r->module.address_size = 64;
   if (setjmp(r->stop) == 0) {
-    owner *own = tps_ptx_take(r, sizeof *own);
+    tps_ptx_owner *own = tps_ptx_take(r, sizeof *own);
     parse(r, text, size);
     own->module = r->module;
     own->memory = r->memory;
@@ -329,12 +324,6 @@ int tps_ptx_parse(const char *text, size_t size, tps_ptx_module **out,
   free_buffers(r);
   free(r);
   return code;
-}
-
-void tps_ptx_free(tps_ptx_module *module) {
-  if (module == NULL) return;
-  arena memory = ((owner *)module)->memory;
-  tps_arena_free(&memory);
 }
 
 /* --- places */

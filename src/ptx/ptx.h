@@ -295,6 +295,10 @@ typedef struct tps_ptx_module {
  * not end in NUL; NUL bytes inside are an error (but trailing ones are ignored). */
 int tps_ptx_parse(const char *text, size_t size, tps_ptx_module **out,
                   tps_error *err);
+/* The same; but while a module of the same text is in use it is that one. */
+int tps_ptx_parse_shared(const char *text, size_t size, tps_ptx_module **out,
+                         tps_error *err);
+/* Frees a module; a shared one with its last user. */
 void tps_ptx_free(tps_ptx_module *module);
 
 /* Table of kernels, parameters with access analysis, and globals. static_shared

@@ -99,14 +99,11 @@ static void retire_all(tps_module *module) {
 
 /* ---- description --------------------------------------------------------- */
 
+/* Leaves what was read in *parsed, for the device that will read it too. */
 static int describe_ptx(tps_module *module, const char *ptx, size_t size,
-                        tps_error *err) {
-  tps_ptx_module *parsed;
-  int code = tps_ptx_parse(ptx, size, &parsed, err);
-  if (code != 0) return code;
-  code = tps_ptx_describe(parsed, &module->desc, err);
-  tps_ptx_free(parsed);
-  return code;
+                        tps_ptx_module **parsed, tps_error *err) {
+  int code = tps_ptx_parse_shared(ptx, size, parsed, err);
+  return code != 0 ? code : tps_ptx_describe(*parsed, &module->desc, err);
 }
 
 static int describe_kernel(tps_device *device, tps_device_module *loaded,
@@ -150,8 +147,10 @@ static int fill(tps_module *module, tps_device *device, tps_error *err) {
   size_t size = 0;
   const char *ptx =
       source->ptx != NULL ? source->ptx(source->data, &size) : NULL;
-  int code = ptx != NULL ? describe_ptx(module, ptx, size, err) : 0;
+  tps_ptx_module *parsed = NULL;
+  int code = ptx != NULL ? describe_ptx(module, ptx, size, &parsed, err) : 0;
   if (code == 0) code = tps_module_on(module, device, &loaded, err);
+  tps_ptx_free(parsed);
   if (code == 0 && ptx == NULL)
     code = describe_binary(module, device, loaded, err);
   if (code == 0 && source->refine != NULL &&

@@ -39,7 +39,7 @@ static int load(tps_sim_device *device, const void *image, size_t size,
                 tps_sim_code **code, tps_error *err) {
   const tps_device_properties *p = &device->base.properties;
   tps_ptx_module *ptx = NULL;
-  int status = tps_ptx_parse(image, size, &ptx, err);
+  int status = tps_ptx_parse_shared(image, size, &ptx, err);
   if (status != 0) return status;
   return tps_sim_code_new(ptx, device->space,
                           p->capability_major * 10 + p->capability_minor, code,
