@@ -115,8 +115,12 @@ function(tps_add_module)
     OUTPUT_NAME tpstream PREFIX "" SUFFIX .so LINKER_LANGUAGE C LINK_DEPENDS ${names})
 endfunction()
 
-# What bench/launch.lua compares with: the same work in C.
+# What bench/launch.lua and bench/engine.lua compare with: the same work in C.
 function(tps_add_bench)
+  add_library(bench_native MODULE ${CMAKE_SOURCE_DIR}/bench/native.c)
+  target_compile_options(bench_native PRIVATE -O3)
+  target_link_libraries(bench_native PRIVATE tps_flags tps_lua_headers m)
+  set_target_properties(bench_native PROPERTIES PREFIX "")
   if(TPS_CUDA_FOUND)
     add_library(bench_raw MODULE ${CMAKE_SOURCE_DIR}/bench/raw.c)
     target_compile_definitions(bench_raw PRIVATE RAW_MODULE)
