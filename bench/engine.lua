@@ -17,7 +17,9 @@ local tp = require "tpstream"
 local count = require "count"
 local native = require "bench_native"
 
-local REPETITIONS = 9
+local REPETITIONS = tonumber(os.getenv "BENCH_REPETITIONS") or 9
+local CPU = os.getenv "BENCH_CPU" -- processor time, where the machine is shared
+local ONLY = os.getenv "BENCH_ONLY" -- one work's name
 local TIMES_ONLY = arg and arg[1] == "times"
 local THREADS = not TIMES_ONLY and arg and tonumber(arg[1])
 
@@ -127,11 +129,22 @@ local function median_and_best(one)
   return times[REPETITIONS // 2 + 1], times[1]
 end
 
+local function elapsed_ms(work, k, b)
+  local timer = tp.timer()
+  work.launch(k, b)
+  return timer:stop()
+end
+
+local function processor_ms(work, k, b)
+  local begin = os.clock()
+  work.launch(k, b)
+  tp.current_stream():synchronize()
+  return (os.clock() - begin) * 1e3
+end
+
 local function device_times(work, k, b)
   return median_and_best(function()
-    local timer = tp.timer()
-    work.launch(k, b)
-    return timer:stop()
+    return (CPU and processor_ms or elapsed_ms)(work, k, b)
   end)
 end
 
@@ -192,8 +205,13 @@ local function empty_launch()
   print(("%-30s %9.3f us"):format("empty launch and wait", ms))
 end
 
+local chosen = {}
+for _, work in ipairs(WORKS) do
+  if not ONLY or ONLY == work[1] then chosen[#chosen + 1] = work end
+end
+
 if TIMES_ONLY then
-  for _, work in ipairs(WORKS) do
+  for _, work in ipairs(chosen) do
     local k, b = kernels(module_of(work.file)), buffers(work)
     work.launch(k, b)
     print(("%s %.6f"):format(work[1], select(2, device_times(work, k, b))))
@@ -204,9 +222,6 @@ else
     os.getenv "TPSTREAM_SIM_THREADS" or "all", os.date "%Y-%m-%d"))
   print(("%-30s %9s %10s %8s %10s %7s%s"):format("", "ms", "M lane-ops", "G/s",
     "native ms", "ratio", THREADS and ("%8s"):format("x " .. THREADS) or ""))
-  local only = os.getenv "BENCH_ONLY"
-  for _, work in ipairs(WORKS) do
-    if not only or only == work[1] then report(work, others) end
-  end
+  for _, work in ipairs(chosen) do report(work, others) end
   empty_launch()
 end

@@ -53,7 +53,8 @@ typedef struct array {
   size_t bytes;
 } array;
 
-#define ARRAY(name, type, data) {name, type, data, sizeof data}
+#define ARRAY(name, type, data)                                                \
+  { name, type, data, sizeof data }
 static const array arrays[] = {
     ARRAY("saxpy.x", 'f', saxpy_x),
     ARRAY("saxpy.y", 'f', saxpy_y),
@@ -152,7 +153,8 @@ static void tile(int r0, int c0, int k0) {
   for (int r = r0; r < r0 + TILE; r++)
     for (int k = k0; k < k0 + TILE; k++)
       for (int c = c0; c < c0 + TILE; c++)
-        tiled_c[r * SIDE + c] += matrix_a[r * SIDE + k] * matrix_b[k * SIDE + c];
+        tiled_c[r * SIDE + c] +=
+            matrix_a[r * SIDE + k] * matrix_b[k * SIDE + c];
 }
 
 static void product_tiled(void) {
@@ -219,9 +221,9 @@ static void stencil(void) {
   for (int y = 1; y < FIELD - 1; y++)
     for (int x = 1; x < FIELD - 1; x++) {
       int i = y * FIELD + x;
-      next_field[i] = field[i] + 0.1 * (field[i - 1] + field[i + 1] +
-                                        field[i - FIELD] + field[i + FIELD] -
-                                        4 * field[i]);
+      next_field[i] =
+          field[i] + 0.1 * (field[i - 1] + field[i + 1] + field[i - FIELD] +
+                            field[i + FIELD] - 4 * field[i]);
     }
 }
 
@@ -250,8 +252,7 @@ static void options(void) {
 
 static unsigned reversed(unsigned k) {
   unsigned r = 0;
-  for (unsigned bit = 1; bit < POINTS; bit <<= 1)
-    r = r << 1 | ((k & bit) != 0);
+  for (unsigned bit = 1; bit < POINTS; bit <<= 1) r = r << 1 | ((k & bit) != 0);
   return r;
 }
 
@@ -279,11 +280,16 @@ static const struct {
   const char *name;
   void (*run)(void);
 } works[] = {
-    {"saxpy", saxpy},           {"tiled", product_tiled},
-    {"naive", product_naive},   {"nbody", nbody},
-    {"mandelbrot", mandelbrot}, {"histogram", histogram},
-    {"reduction", reduction},   {"scan", scan},
-    {"stencil", stencil},       {"options", options},
+    {"saxpy", saxpy},
+    {"tiled", product_tiled},
+    {"naive", product_naive},
+    {"nbody", nbody},
+    {"mandelbrot", mandelbrot},
+    {"histogram", histogram},
+    {"reduction", reduction},
+    {"scan", scan},
+    {"stencil", stencil},
+    {"options", options},
     {"fft", fft},
 };
 

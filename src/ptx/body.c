@@ -246,6 +246,8 @@ void tps_ptx_body(reader *r) {
   tps_ptx_close_scope(r); /* of the parameters */
   keep(r, f);
   check_tables(r, f);
-  f->register_demand = tps_ptx_register_demand(f, &memory);
+  uint8_t *unset = tps_ptx_take(r, f->register_count);
+  f->register_demand = tps_ptx_register_demand(f, unset, &memory);
+  f->unset = unset;
   if (!memory) tps_ptx_stop_code(r, TPS_NO_HOST_MEMORY, "out of host memory");
 }

@@ -188,8 +188,8 @@ static bool store(flow *w, uint32_t number) {
 
 /* Backwards until nothing changes. The last round has seen every set in its
  * final state, so its counts are right; earlier ones only saw less. A text made
- * to be slow gets an answer that is too low. */
-static void solve(flow *w) {
+ * to be slow gets an answer that is too low, and false. */
+static bool solve(flow *w) {
   bool grown = true;
   while (grown && w->steps < MOST_STEPS) {
     grown = false;
@@ -201,6 +201,7 @@ static void solve(flow *w) {
       grown |= store(w, w->block);
     }
   }
+  return !grown && w->steps < MOST_STEPS;
 }
 
 /* The sets: one row for each block, and one for the walk. */
@@ -232,16 +233,26 @@ static uint32_t all_units(const flow *w) {
   return sum;
 }
 
-uint32_t tps_ptx_register_demand(const tps_ptx_function *f, bool *memory) {
+/* What lives where the function begins is read before it is written. */
+static void mark_unset(const flow *w, uint8_t *unset) {
+  for (uint32_t i = 0; i < w->bit_count; i++)
+    if (w->in[i / 64] >> i % 64 & 1) unset[w->reg_of[i]] = 1;
+}
+
+uint32_t tps_ptx_register_demand(const tps_ptx_function *f, uint8_t *unset,
+                                 bool *memory) {
   flow w = {.f = f};
+  bool solved = false;
   *memory = make_tables(&w);
   if (*memory) {
     mark_targets(&w);
     make_blocks(&w);
     find_globals(&w);
     if ((uint64_t)w.block_count * w.words > MOST_WORDS) w.most = all_units(&w);
-    else if ((*memory = make_sets(&w))) solve(&w);
+    else if ((*memory = make_sets(&w))) solved = solve(&w);
   }
+  if (solved) mark_unset(&w, unset);
+  else memset(unset, 1, f->register_count);
   free(w.blocks);
   free(w.block_of);
   free(w.bit_of);

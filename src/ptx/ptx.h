@@ -268,6 +268,7 @@ typedef struct tps_ptx_function {
   uint32_t local_bytes;                           /* of the .local variables */
   uint32_t shared_bytes;    /* of the .shared variables in the body */
   uint32_t register_demand; /* 32-bit registers live at once, at the most */
+  const uint8_t *unset; /* of each register: may be read before it is written */
   uint32_t line;
   const char *alias_of; /* .alias: what it shares its body with, or NULL */
 } tps_ptx_function;

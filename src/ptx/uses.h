@@ -18,8 +18,9 @@ void tps_ptx_each_definition(const tps_ptx_function *function,
                              const tps_ptx_instruction *instruction,
                              tps_ptx_visit *visit, void *context);
 
-/* The most 32-bit registers live at once; *memory false when it ran out. */
+/* The most 32-bit registers live at once; *memory false when it ran out. Of each
+ * register, unset tells whether it may be read before it is written. */
 uint32_t tps_ptx_register_demand(const tps_ptx_function *function,
-                                 bool *memory);
+                                 uint8_t *unset, bool *memory);
 
 #endif

@@ -2,98 +2,15 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Loads and stores. A warp's 32 addresses are taken together when they follow
- * one another, else by chunks of 8: contiguous, all equal, or each by itself.
- * Every chunk is checked against the memory that this instruction hit last;
- * what does not fit there goes lane by lane through tps_sim_load and
- * tps_sim_store, which know all spaces and report faults. Built once for each
- * processor level.
+ * one another, else all are checked at once against the memory that this
+ * instruction hit last, and taken by halves: contiguous, all equal, or each by
+ * itself. When one does not fit there, all go lane by lane through tps_sim_load
+ * and tps_sim_store, which know all spaces and report faults. Built once for
+ * each processor level.
  *
  * Where lanes store to one address the lowest lane's value stays.
  */
-#include "sim/engine_lanes.h"
-
-/* --- shapes of addresses ------------------------------------------------- */
-
-typedef enum shape { SCATTERED, CONTIGUOUS, EQUAL } shape;
-
-#define STEPS(s) 0, s, 2 * s, 3 * s, 4 * s, 5 * s, 6 * s, 7 * s
-
-static inline shape shape8_u64(const uint64_t *p, uint64_t step) {
-#if defined(__AVX512F__)
-  __m512i v = _mm512_loadu_si512(p), f = _mm512_set1_epi64((long long)p[0]);
-  if (_mm512_cmpeq_epi64_mask(v, f) == 0xff) return EQUAL;
-  const __m512i k = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-  __m512i s = _mm512_sll_epi64(k, _mm_cvtsi32_si128(__builtin_ctzll(step)));
-  f = _mm512_add_epi64(f, s);
-  return _mm512_cmpeq_epi64_mask(v, f) == 0xff ? CONTIGUOUS : SCATTERED;
-#else
-  uint64_t equal = 0, run = 0;
-  for (unsigned j = 0; j < 8; j++) {
-    equal |= p[j] ^ p[0];
-    run |= p[j] ^ (p[0] + j * step);
-  }
-  return equal == 0 ? EQUAL : run == 0 ? CONTIGUOUS : SCATTERED;
-#endif
-}
-static inline shape shape8_u32(const uint32_t *p, uint32_t step) {
-#if defined(__AVX2__)
-  __m256i v = _mm256_loadu_si256((const __m256i *)p);
-  __m256i f = _mm256_set1_epi32((int)p[0]);
-  if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(v, f)) == -1) return EQUAL;
-  const __m256i k = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  __m256i s = _mm256_sll_epi32(k, _mm_cvtsi32_si128(__builtin_ctz(step)));
-  f = _mm256_add_epi32(f, s);
-  return _mm256_movemask_epi8(_mm256_cmpeq_epi32(v, f)) == -1 ? CONTIGUOUS
-                                                              : SCATTERED;
-#else
-  uint32_t equal = 0, run = 0;
-  for (unsigned j = 0; j < 8; j++) {
-    equal |= p[j] ^ p[0];
-    run |= p[j] ^ (p[0] + j * step);
-  }
-  return equal == 0 ? EQUAL : run == 0 ? CONTIGUOUS : SCATTERED;
-#endif
-}
-
-/* All 32: one run, or one address. */
-#define SHAPE32(A)                                                             \
-  static inline bool run32_##A(const T_##A *p, T_##A step) {                   \
-    if (p[LANES - 1] - p[0] != (LANES - 1) * step) return false;               \
-    T_##A bad = 0;                                                             \
-    for (unsigned l = 0; l < LANES; l++)                                       \
-      bad |= p[l] ^ (T_##A)(p[0] + l * step);                                  \
-    return bad == 0;                                                           \
-  }                                                                            \
-  static inline bool equal32_##A(const T_##A *p) {                             \
-    if (p[LANES - 1] != p[0]) return false;                                    \
-    T_##A bad = 0;                                                             \
-    for (unsigned l = 0; l < LANES; l++) bad |= p[l] ^ p[0];                   \
-    return bad == 0;                                                           \
-  }
-SHAPE32(u32)
-SHAPE32(u64)
-
-static inline bool fits(const region *r, uint64_t offset, uint64_t bytes,
-                        uint64_t align) {
-  return offset < r->size && r->size - offset >= bytes &&
-         !(offset & (align - 1));
-}
-
-/* Whether all `n` addresses are inside: the sum of what is wrong is 0. */
-#define INSIDE(A)                                                              \
-  static inline bool inside_##A(const region *r, const T_##A *p, unsigned n,   \
-                                uint64_t shift, uint64_t bytes,                \
-                                uint64_t align) {                              \
-    if (r->size < bytes) return false;                                         \
-    uint64_t limit = r->size - bytes, bad = 0;                                 \
-    for (unsigned j = 0; j < n; j++) {                                         \
-      uint64_t offset = p[j] + shift;                                          \
-      bad |= (uint64_t)(offset > limit) | (offset & (align - 1));              \
-    }                                                                          \
-    return bad == 0;                                                           \
-  }
-INSIDE(u32)
-INSIDE(u64)
+#include "sim/engine_shape.h"
 
 /* Before a store goes lane by lane from above: the fault, if there will be one,
  * is the lowest lane's. */
@@ -112,19 +29,13 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
 #define GLOBAL_REGION (&e->slots[i->slot])
 #define SHARED_REGION (&e->shared)
 
-/* Lanes of a chunk, when it is not one of the easy shapes. */
+/* Any shape, any mask: each lane by itself, with every check. */
 #define LOAD_LANES(name, M, R, A)                                              \
   GUEST static void name(engine *e, const insn *i, const region *r, R *d,      \
-                         const T_##A *a, unsigned first, uint32_t m) {         \
-    uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                    \
-    if (m == 0xff &&                                                           \
-        inside_##A(r, a + first, 8, shift, sizeof(M), sizeof(M))) {            \
-      for (unsigned l = first; l < first + 8; l++)                             \
-        d[l] = (R) * (const M *)(r->host + (a[l] + shift));                    \
-      return;                                                                  \
-    }                                                                          \
-    for (; m; m &= m - 1) {                                                    \
-      unsigned l = first + (unsigned)__builtin_ctz(m);                         \
+                         const T_##A *a, uint32_t mask) {                      \
+    uint64_t imm = (uint64_t)i->imm;                                           \
+    for (uint32_t m = mask; m; m &= m - 1) {                                   \
+      unsigned l = (unsigned)__builtin_ctz(m);                                 \
       uint64_t offset = a[l] + imm - r->base;                                  \
       if (fits(r, offset, sizeof(M), sizeof(M)))                               \
         d[l] = (R) * (const M *)(r->host + offset);                            \
@@ -132,101 +43,206 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
     }                                                                          \
   }
 
-#define LOAD(name, M, R, A, REGION)                                            \
+/* Neither a run nor one address. */
+#define LOAD_REST(name, M, R, A, GATHER_REST)                                  \
   LOAD_LANES(lanes_##name, M, R, A)                                            \
+  GUEST static void rest_##name(engine *e, const insn *i, const region *r,     \
+                                R *d, const T_##A *a, uint32_t mask) {         \
+    uint64_t shift = (uint64_t)i->imm - r->base;                               \
+    if (outside_##A(r, a, shift, sizeof(M), sizeof(M)) & mask)                 \
+      lanes_##name(e, i, r, d, a, mask);                                       \
+    else GATHER_REST(d, r->host, shift, a, mask);                              \
+  }
+
+#define LOAD(name, M, R, A, REGION, GATHER_REST)                               \
+  LOAD_REST(name, M, R, A, GATHER_REST)                                        \
   GUEST HANDLER(name) {                                                        \
     const region *r = REGION;                                                  \
     R *d = ROW(R, i->d);                                                       \
     const T_##A *a = ROW(const T_##A, i->a);                                   \
-    uint64_t imm = (uint64_t)i->imm;                                           \
-    if (mask == FULL && run32_##A(a, sizeof(M))) {                             \
-      uint64_t offset = a[0] + imm - r->base;                                  \
-      if (fits(r, offset, LANES * sizeof(M), sizeof(M))) {                     \
-        const M *s = (const M *)(r->host + offset);                            \
-        EACH_LANE { d[l] = (R)s[l]; }                                          \
-        return i + 1;                                                          \
-      }                                                                        \
+    uint64_t shift = (uint64_t)i->imm - r->base, offset = a[0] + shift;        \
+    if (mask == FULL && run32_##A(a, sizeof(M)) &&                             \
+        fits(r, offset, LANES * sizeof(M), sizeof(M))) {                       \
+      const M *s = (const M *)(r->host + offset);                              \
+      EACH_LANE { d[l] = (R)s[l]; }                                            \
+      return i + 1;                                                            \
     }                                                                          \
-    for (unsigned first = 0; first < LANES; first += 8) {                      \
-      uint32_t m = mask >> first & 0xff;                                       \
-      uint64_t offset = a[first] + imm - r->base;                              \
-      shape s = m == 0xff ? shape8_##A(a + first, sizeof(M)) : SCATTERED;      \
-      if (s == EQUAL && fits(r, offset, sizeof(M), sizeof(M))) {               \
+    if (mask != FULL) {                                                        \
+      rest_##name(e, i, r, d, a, mask);                                        \
+      return i + 1;                                                            \
+    }                                                                          \
+    for (unsigned first = 0; first < LANES; first += 16) {                     \
+      shape h = shape16_##A(a + first, sizeof(M));                             \
+      offset = a[first] + shift;                                               \
+      if (h == EQUAL && fits(r, offset, sizeof(M), sizeof(M))) {               \
         R value = (R) * (const M *)(r->host + offset);                         \
-        for (unsigned l = 0; l < 8; l++) d[first + l] = value;                 \
-      } else if (s == CONTIGUOUS &&                                            \
-                 fits(r, offset, 8 * sizeof(M), sizeof(M))) {                  \
-        const M *p = (const M *)(r->host + offset);                            \
-        for (unsigned l = 0; l < 8; l++) d[first + l] = (R)p[l];               \
-      } else if (m) {                                                          \
-        lanes_##name(e, i, r, d, a, first, m);                                 \
+        for (unsigned l = 0; l < 16; l++) d[first + l] = value;                \
+      } else if (h == CONTIGUOUS &&                                            \
+                 fits(r, offset, 16 * sizeof(M), sizeof(M))) {                 \
+        const M *s = (const M *)(r->host + offset);                            \
+        R *to = d + first;                                                     \
+        _Pragma("GCC ivdep") for (unsigned l = 0; l < 16; l++) to[l] =         \
+            (R)s[l];                                                           \
+      } else {                                                                 \
+        rest_##name(e, i, r, d, a, 0xffffu << first);                          \
       }                                                                        \
     }                                                                          \
     return i + 1;                                                              \
   }
 
+/* Gathers of small elements. */
+#define GATHER_SMALL(M, A)                                                     \
+  GUEST static inline void gather_##M##_##A(                                   \
+      uint32_t *d, const unsigned char *host, uint64_t shift, const T_##A *a,  \
+      uint32_t mask) {                                                         \
+    for (uint32_t m = mask; m; m &= m - 1) {                                   \
+      unsigned l = (unsigned)__builtin_ctz(m);                                 \
+      d[l] = (uint32_t) * (const M *)(host + (a[l] + shift));                  \
+    }                                                                          \
+  }
+#define GATHERS_SMALL(A)                                                       \
+  GATHER_SMALL(uint8_t, A)                                                     \
+  GATHER_SMALL(int8_t, A) GATHER_SMALL(uint16_t, A) GATHER_SMALL(int16_t, A)
+GATHERS_SMALL(u32)
+GATHERS_SMALL(u64)
+
+/* The lanes of `part`, from the highest down, each with every check. */
 #define STORE_LANES(name, M, R, A)                                             \
   GUEST static void name(engine *e, const insn *i, const region *r,            \
-                         const R *s, const T_##A *a, unsigned first,           \
-                         uint32_t mask, bool *checked) {                       \
-    uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                    \
-    uint32_t m = mask >> first & 0xff;                                         \
-    if (m == 0xff &&                                                           \
-        inside_##A(r, a + first, 8, shift, sizeof(M), sizeof(M))) {            \
-      for (unsigned l = first + 8; l-- > first;)                               \
-        *(M *)(r->host + (a[l] + shift)) = (M)s[l];                            \
-      return;                                                                  \
-    }                                                                          \
-    while (m) {                                                                \
-      unsigned top = 31u - (unsigned)__builtin_clz(m), l = first + top;        \
+                         const R *s, const T_##A *a, uint32_t mask,            \
+                         uint32_t part) {                                      \
+    uint64_t imm = (uint64_t)i->imm;                                           \
+    bool checked = false;                                                      \
+    for (uint32_t m = part; m;) {                                              \
+      unsigned l = 31u - (unsigned)__builtin_clz(m);                           \
       uint64_t offset = a[l] + imm - r->base;                                  \
-      m ^= 1u << top;                                                          \
+      m ^= 1u << l;                                                            \
       if (fits(r, offset, sizeof(M), sizeof(M))) {                             \
         *(M *)(r->host + offset) = (M)s[l];                                    \
         continue;                                                              \
       }                                                                        \
-      if (!*checked)                                                           \
-        check_lanes(e, i, mask, a, sizeof(T_##A) == 8, sizeof(M));             \
-      *checked = true;                                                         \
+      if (!checked) check_lanes(e, i, mask, a, sizeof(T_##A) == 8, sizeof(M)); \
+      checked = true;                                                          \
       tps_sim_store(e, i, l, a[l] + imm, sizeof(M), s[l]);                     \
     }                                                                          \
   }
 
-#define STORE(name, M, R, A, REGION)                                           \
+#define STORE_REST(name, M, R, A)                                              \
   STORE_LANES(lanes_##name, M, R, A)                                           \
+  GUEST static void rest_##name(engine *e, const insn *i, const region *r,     \
+                                const R *s, const T_##A *a, uint32_t mask,     \
+                                uint32_t part) {                               \
+    uint64_t shift = (uint64_t)i->imm - r->base;                               \
+    if (outside_##A(r, a, shift, sizeof(M), sizeof(M)) & part) {               \
+      lanes_##name(e, i, r, s, a, mask, part);                                 \
+      return;                                                                  \
+    }                                                                          \
+    for (uint32_t m = part; m;) {                                              \
+      unsigned l = 31u - (unsigned)__builtin_clz(m);                           \
+      m ^= 1u << l;                                                            \
+      *(M *)(r->host + (a[l] + shift)) = (M)s[l];                              \
+    }                                                                          \
+  }
+
+#define STORE(name, M, R, A, REGION)                                           \
+  STORE_REST(name, M, R, A)                                                    \
   GUEST HANDLER(name) {                                                        \
     const region *r = REGION;                                                  \
     const R *s = ROW(const R, i->d);                                           \
     const T_##A *a = ROW(const T_##A, i->a);                                   \
-    uint64_t imm = (uint64_t)i->imm;                                           \
-    bool checked = false;                                                      \
-    if (mask == FULL && run32_##A(a, sizeof(M))) {                             \
-      uint64_t offset = a[0] + imm - r->base;                                  \
-      if (fits(r, offset, LANES * sizeof(M), sizeof(M))) {                     \
-        M *p = (M *)(r->host + offset);                                        \
-        EACH_LANE { p[l] = (M)s[l]; }                                          \
-        return i + 1;                                                          \
-      }                                                                        \
+    uint64_t shift = (uint64_t)i->imm - r->base, offset = a[0] + shift;        \
+    if (mask == FULL && run32_##A(a, sizeof(M)) &&                             \
+        fits(r, offset, LANES * sizeof(M), sizeof(M))) {                       \
+      M *p = (M *)(r->host + offset);                                          \
+      EACH_LANE { p[l] = (M)s[l]; }                                            \
+      return i + 1;                                                            \
     }                                                                          \
-    for (unsigned first = LANES; first > 0;) {                                 \
-      first -= 8;                                                              \
-      uint32_t m = mask >> first & 0xff;                                       \
-      uint64_t offset = a[first] + imm - r->base;                              \
-      shape h = m == 0xff ? shape8_##A(a + first, sizeof(M)) : SCATTERED;      \
+    if (mask != FULL) {                                                        \
+      rest_##name(e, i, r, s, a, mask, mask);                                  \
+      return i + 1;                                                            \
+    }                                                                          \
+    for (unsigned first = 16; first < LANES; first -= 16) {                    \
+      shape h = shape16_##A(a + first, sizeof(M));                             \
+      offset = a[first] + shift;                                               \
       if (h == EQUAL && fits(r, offset, sizeof(M), sizeof(M))) {               \
         *(M *)(r->host + offset) = (M)s[first];                                \
       } else if (h == CONTIGUOUS &&                                            \
-                 fits(r, offset, 8 * sizeof(M), sizeof(M))) {                  \
+                 fits(r, offset, 16 * sizeof(M), sizeof(M))) {                 \
         M *p = (M *)(r->host + offset);                                        \
-        for (unsigned l = 0; l < 8; l++) p[l] = (M)s[first + l];               \
-      } else if (m) {                                                          \
-        lanes_##name(e, i, r, s, a, first, mask, &checked);                    \
+        const R *from = s + first;                                             \
+        _Pragma("GCC ivdep") for (unsigned l = 0; l < 16; l++) p[l] =          \
+            (M)from[l];                                                        \
+      } else {                                                                 \
+        rest_##name(e, i, r, s, a, mask, 0xffffu << first);                    \
       }                                                                        \
     }                                                                          \
     return i + 1;                                                              \
   }
 
 /* --- vectors: `count` elements, in d, b, c, e ---------------------------- */
+
+/* Two words of each lane, or four; good addresses, all lanes. */
+#define PAIRS(A)                                                               \
+  GUEST static inline void pairs_##A(uint32_t *x, uint32_t *y,                 \
+                                     const unsigned char *host,                \
+                                     uint64_t shift, const T_##A *a) {         \
+    _Alignas(64) uint64_t t[LANES] = {0};                                      \
+    gather64_##A(t, host, shift, a, FULL);                                     \
+    EACH_LANE { x[l] = (uint32_t)t[l], y[l] = (uint32_t)(t[l] >> 32); }        \
+  }
+PAIRS(u32)
+PAIRS(u64)
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+enum { HAVE_QUADS = 1 };
+/* Lane 4j + k of 16 is the j-th quarter of the k-th register. */
+#define QUADS(A)                                                               \
+  static inline __m512i quad_##A(const unsigned char *host, uint64_t shift,    \
+                                 const T_##A *a) {                             \
+    const __m128i *p = (const void *)(host + (a[0] + shift));                  \
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128(p));                    \
+    p = (const void *)(host + (a[4] + shift));                                 \
+    v = _mm512_inserti32x4(v, _mm_loadu_si128(p), 1);                          \
+    p = (const void *)(host + (a[8] + shift));                                 \
+    v = _mm512_inserti32x4(v, _mm_loadu_si128(p), 2);                          \
+    p = (const void *)(host + (a[12] + shift));                                \
+    return _mm512_inserti32x4(v, _mm_loadu_si128(p), 3);                       \
+  }                                                                            \
+  static inline void quads_##A(uint32_t *const *d, const unsigned char *host,  \
+                               uint64_t shift, const T_##A *a) {               \
+    for (unsigned first = 0; first < LANES; first += 16, a += 16) {            \
+      if (shape16_##A(a, 16) == EQUAL) {                                       \
+        const uint32_t *s = (const void *)(host + (a[0] + shift));             \
+        const uint32_t x = s[0], y = s[1], z = s[2], w = s[3];                 \
+        _mm512_store_si512(d[0] + first, _mm512_set1_epi32((int)x));           \
+        _mm512_store_si512(d[1] + first, _mm512_set1_epi32((int)y));           \
+        _mm512_store_si512(d[2] + first, _mm512_set1_epi32((int)z));           \
+        _mm512_store_si512(d[3] + first, _mm512_set1_epi32((int)w));           \
+        continue;                                                              \
+      }                                                                        \
+      __m512i p = quad_##A(host, shift, a), q = quad_##A(host, shift, a + 1);  \
+      __m512i r = quad_##A(host, shift, a + 2);                                \
+      __m512i s = quad_##A(host, shift, a + 3);                                \
+      __m512i pq = _mm512_unpacklo_epi32(p, q);                                \
+      __m512i rs = _mm512_unpacklo_epi32(r, s);                                \
+      __m512i PQ = _mm512_unpackhi_epi32(p, q);                                \
+      __m512i RS = _mm512_unpackhi_epi32(r, s);                                \
+      _mm512_store_si512(d[0] + first, _mm512_unpacklo_epi64(pq, rs));         \
+      _mm512_store_si512(d[1] + first, _mm512_unpackhi_epi64(pq, rs));         \
+      _mm512_store_si512(d[2] + first, _mm512_unpacklo_epi64(PQ, RS));         \
+      _mm512_store_si512(d[3] + first, _mm512_unpackhi_epi64(PQ, RS));         \
+    }                                                                          \
+  }
+#else
+enum { HAVE_QUADS = 0 };
+#define QUADS(A)                                                               \
+  static inline void quads_##A(uint32_t *const *d, const unsigned char *host,  \
+                               uint64_t shift, const T_##A *a) {               \
+    (void)d, (void)host, (void)shift, (void)a;                                 \
+  }
+#endif
+QUADS(u32)
+QUADS(u64)
 
 #define LOAD_VECTOR(name, M, R, A, REGION)                                     \
   GUEST static void spread_##name(R *const *d, const M *s, unsigned n) {       \
@@ -241,35 +257,49 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
       z[l] = (R)s[4 * l + 2], w[l] = (R)s[4 * l + 3];                          \
     }                                                                          \
   }                                                                            \
+  GUEST static void lanes_##name(engine *e, const insn *i, const region *r,    \
+                                 R *const *d, const T_##A *a, uint32_t mask) { \
+    unsigned n = i->count, size = n * (unsigned)sizeof(M);                     \
+    for (uint32_t m = mask; m; m &= m - 1) {                                   \
+      unsigned l = (unsigned)__builtin_ctz(m);                                 \
+      uint64_t address = a[l] + (uint64_t)i->imm;                              \
+      bool near = fits(r, address - r->base, size, size), local = false;       \
+      const unsigned char *p =                                                 \
+          near ? r->host + (address - r->base)                                 \
+               : tps_sim_resolve(e, i, l, address, size, ACCESS_LOAD, &local); \
+      for (unsigned k = 0; k < n; k++)                                         \
+        d[k][l] = local ? (R)(M)tps_sim_load(e, i, l, address + k * sizeof(M), \
+                                             sizeof(M))                        \
+                        : (R)((const M *)p)[k];                                \
+    }                                                                          \
+  }                                                                            \
   GUEST HANDLER(name) {                                                        \
     const region *r = REGION;                                                  \
     const T_##A *a = ROW(const T_##A, i->a);                                   \
     unsigned n = i->count, size = n * (unsigned)sizeof(M);                     \
     R *d[4] = {ROW(R, i->d), ROW(R, i->b), ROW(R, i->c), ROW(R, i->e)};        \
-    uint64_t imm = (uint64_t)i->imm, offset = a[0] + imm - r->base;            \
+    uint64_t imm = (uint64_t)i->imm, shift = imm - r->base;                    \
+    uint64_t offset = a[0] + shift;                                            \
     if (mask == FULL && run32_##A(a, size) &&                                  \
         fits(r, offset, LANES * size, size)) {                                 \
       spread_##name(d, (const M *)(r->host + offset), n);                      \
-    } else if (mask == FULL && equal32_##A(a) &&                               \
-               fits(r, offset, size, size)) {                                  \
+    } else if (outside_##A(r, a, shift, size, size) & mask) {                  \
+      lanes_##name(e, i, r, d, a, mask);                                       \
+    } else if (mask == FULL && equal32_##A(a)) {                               \
       const M *s = (const M *)(r->host + offset);                              \
       for (unsigned k = 0; k < n; k++) {                                       \
         R *x = d[k], value = (R)s[k];                                          \
         EACH_LANE { x[l] = value; }                                            \
       }                                                                        \
+    } else if (mask == FULL && sizeof(M) == 4 && n == 2) {                     \
+      pairs_##A((uint32_t *)d[0], (uint32_t *)d[1], r->host, shift, a);        \
+    } else if (HAVE_QUADS && mask == FULL && sizeof(M) == 4) {                 \
+      quads_##A((uint32_t *const *)d, r->host, shift, a);                      \
     } else {                                                                   \
       for (uint32_t m = mask; m; m &= m - 1) {                                 \
         unsigned l = (unsigned)__builtin_ctz(m);                               \
-        uint64_t address = a[l] + imm;                                         \
-        bool near = fits(r, address - r->base, size, size), local = false;     \
-        const unsigned char *p = near                                          \
-                                     ? r->host + (address - r->base)           \
-                                     : tps_sim_resolve(e, i, l, address, size, \
-                                                       ACCESS_LOAD, &local);   \
-        for (unsigned k = 0; k < n; k++)                                       \
-          d[k][l] = local ? (R)(M)tps_sim_load(                                \
-                                e, i, l, address + k * sizeof(M), sizeof(M))   \
-                          : (R)((const M *)p)[k];                              \
+        const M *s = (const M *)(r->host + (a[l] + shift));                    \
+        for (unsigned k = 0; k < n; k++) d[k][l] = (R)s[k];                    \
       }                                                                        \
     }                                                                          \
     return i + 1;                                                              \
@@ -288,22 +318,14 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
       p[4 * l + 2] = (M)z[l], p[4 * l + 3] = (M)w[l];                          \
     }                                                                          \
   }                                                                            \
-  GUEST HANDLER(name) {                                                        \
-    const region *r = REGION;                                                  \
-    const T_##A *a = ROW(const T_##A, i->a);                                   \
+  GUEST static void lanes_##name(engine *e, const insn *i, const region *r,    \
+                                 const R *const *s, const T_##A *a,            \
+                                 uint32_t mask) {                              \
     unsigned n = i->count, size = n * (unsigned)sizeof(M);                     \
-    const R *s[4] = {ROW(const R, i->d), ROW(const R, i->b),                   \
-                     ROW(const R, i->c), ROW(const R, i->e)};                  \
-    uint64_t imm = (uint64_t)i->imm, offset = a[0] + imm - r->base;            \
-    if (mask == FULL && run32_##A(a, size) &&                                  \
-        fits(r, offset, LANES * size, size)) {                                 \
-      gather_##name(s, (M *)(r->host + offset), n);                            \
-      return i + 1;                                                            \
-    }                                                                          \
     bool checked = false;                                                      \
     for (uint32_t m = mask; m;) {                                              \
       unsigned l = 31u - (unsigned)__builtin_clz(m);                           \
-      uint64_t address = a[l] + imm;                                           \
+      uint64_t address = a[l] + (uint64_t)i->imm;                              \
       bool near = fits(r, address - r->base, size, size), local = false;       \
       m ^= 1u << l;                                                            \
       if (!near && !checked)                                                   \
@@ -318,16 +340,41 @@ static void check_lanes(engine *e, const insn *i, uint32_t mask, const void *a,
         else ((M *)p)[k] = (M)s[k][l];                                         \
       }                                                                        \
     }                                                                          \
+  }                                                                            \
+  GUEST HANDLER(name) {                                                        \
+    const region *r = REGION;                                                  \
+    const T_##A *a = ROW(const T_##A, i->a);                                   \
+    unsigned n = i->count, size = n * (unsigned)sizeof(M);                     \
+    const R *s[4] = {ROW(const R, i->d), ROW(const R, i->b),                   \
+                     ROW(const R, i->c), ROW(const R, i->e)};                  \
+    uint64_t shift = (uint64_t)i->imm - r->base, offset = a[0] + shift;        \
+    if (mask == FULL && run32_##A(a, size) &&                                  \
+        fits(r, offset, LANES * size, size)) {                                 \
+      gather_##name(s, (M *)(r->host + offset), n);                            \
+      return i + 1;                                                            \
+    }                                                                          \
+    if (outside_##A(r, a, shift, size, size) & mask) {                         \
+      lanes_##name(e, i, r, s, a, mask);                                       \
+      return i + 1;                                                            \
+    }                                                                          \
+    _Alignas(64) M t[4 * LANES];                                               \
+    gather_##name(s, t, n);                                                    \
+    for (uint32_t m = mask; m;) {                                              \
+      unsigned l = 31u - (unsigned)__builtin_clz(m);                           \
+      m ^= 1u << l;                                                            \
+      if (n == 2) memcpy(r->host + (a[l] + shift), t + 2 * l, 2 * sizeof(M));  \
+      else memcpy(r->host + (a[l] + shift), t + 4 * l, 4 * sizeof(M));         \
+    }                                                                          \
     return i + 1;                                                              \
   }
 
 #define LOADS(where, A, REGION)                                                \
-  LOAD(ld_u8_##where, uint8_t, uint32_t, A, REGION)                            \
-  LOAD(ld_s8_##where, int8_t, uint32_t, A, REGION)                             \
-  LOAD(ld_u16_##where, uint16_t, uint32_t, A, REGION)                          \
-  LOAD(ld_s16_##where, int16_t, uint32_t, A, REGION)                           \
-  LOAD(ld_32_##where, uint32_t, uint32_t, A, REGION)                           \
-  LOAD(ld_64_##where, uint64_t, uint64_t, A, REGION)                           \
+  LOAD(ld_u8_##where, uint8_t, uint32_t, A, REGION, gather_uint8_t_##A)        \
+  LOAD(ld_s8_##where, int8_t, uint32_t, A, REGION, gather_int8_t_##A)          \
+  LOAD(ld_u16_##where, uint16_t, uint32_t, A, REGION, gather_uint16_t_##A)     \
+  LOAD(ld_s16_##where, int16_t, uint32_t, A, REGION, gather_int16_t_##A)       \
+  LOAD(ld_32_##where, uint32_t, uint32_t, A, REGION, gather32_##A)             \
+  LOAD(ld_64_##where, uint64_t, uint64_t, A, REGION, gather64_##A)             \
   LOAD_VECTOR(ldv_u8_##where, uint8_t, uint32_t, A, REGION)                    \
   LOAD_VECTOR(ldv_s8_##where, int8_t, uint32_t, A, REGION)                     \
   LOAD_VECTOR(ldv_u16_##where, uint16_t, uint32_t, A, REGION)                  \

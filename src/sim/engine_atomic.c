@@ -155,7 +155,7 @@ static uint64_t one_lane(engine *e, const insn *i, unsigned lane,
   return old;
 }
 
-HANDLER(atom) {
+const insn *tps_sim_atom(engine *e, const insn *i, uint32_t mask) {
   unsigned size = i->count;
   const uint64_t *a = row64(e, i->a);
   for (uint32_t m = mask; m; m &= m - 1) {
@@ -177,6 +177,8 @@ uint64_t tps_sim_atomic_apply(engine *e, unsigned char *p, unsigned size,
   memcpy(p, &new, size);
   return old;
 }
+
+HANDLER(atom) { return tps_sim_atom(e, i, mask); }
 
 #define FILL(name) table[H_##name] = op_##name;
 void tps_sim_fill_atomic(handler **table);

@@ -56,7 +56,9 @@ static struct tps_sim_block *make(struct tps_sim_launch *launch) {
                  round_up(launch->shared_bytes) + frames;
   unsigned char *p = aligned_alloc(64, total);
   if (!p) return NULL;
-  memset(p, 0, head + round_up(BLOCK_ROWS * ROW32) + slots);
+  /* Lanes that a warp lacks keep the zeros of their registers for ever. */
+  memset(p, 0, total - frames - round_up(launch->shared_bytes));
+  memset(p + total - frames, 0, frames);
   struct tps_sim_block *block = (struct tps_sim_block *)(void *)p;
   place(block, launch, p + head);
   return block;
@@ -123,7 +125,7 @@ static void begin_warp(struct tps_sim_block *block, warp *w) {
   g->mask = w->members;
   g->quota = 64;
   const function *f = w->main.of;
-  memset(w->main.rows + f->zeroed_at, 0, f->frame_bytes - f->zeroed_at);
+  memset(w->main.rows + f->zeroed_at, 0, f->zeroed_end - f->zeroed_at);
   if (w->local_size) memset(w->local, 0, w->local_size * LANES);
   w->cluster_arrived = 0;
   tps_sim_async_begin(w);

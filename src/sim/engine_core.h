@@ -106,8 +106,8 @@ struct function {
   const insn *entry; /* first instruction, and one past the last */
   const insn *end;
   uint32_t frame_bytes;
-  uint32_t zeroed_at;   /* what is before need not begin with zeros */
-  uint32_t local_bytes; /* of its own frame */
+  uint32_t zeroed_at, zeroed_end; /* what has to begin with zeros */
+  uint32_t local_bytes;           /* of its own frame */
   uint32_t stack_bytes; /* what a call of it takes from a thread's stack */
   uint32_t carry;       /* mask of carries, in the frame */
   uint32_t return_pc;   /* row: where each lane returns to */
@@ -424,6 +424,10 @@ bool tps_sim_delay_ready(struct tps_sim_block *block);
 
 /* Executes what parked groups of the warp are now complete for. */
 void tps_sim_parked_check(engine *e, warp *w);
+/* shfl, vote, match, redux, elect and bar.warp.sync in any case. */
+const insn *tps_sim_exchange(engine *e, const insn *i, uint32_t mask);
+/* atom and red in any case. */
+const insn *tps_sim_atom(engine *e, const insn *i, uint32_t mask);
 /* Releases the barriers that all who are needed have reached. */
 void tps_sim_barriers_check(engine *e);
 _Noreturn void tps_sim_deadlock(engine *e);

@@ -215,6 +215,11 @@ static void begin_frame(builder *b) {
   f->zeroed_at = b->frame;
   f->local_base = tps_sim_place(b, ROW64);
   f->carry = tps_sim_place(b, 64);
+  for (int32_t k = 0; k < (int32_t)b->fn->register_count; k++) {
+    ptx_opd o = {.kind = TPS_PTX_OPD_REG, .index = k};
+    if (b->fn->unset[k]) tps_sim_reg_row(b, &o);
+  }
+  f->zeroed_end = b->frame;
   f->local_bytes = b->fn->local_bytes;
   f->stack_bytes = ((f->local_bytes + 15u) & ~15u) + 64;
 }

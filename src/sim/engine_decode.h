@@ -145,6 +145,8 @@ uint32_t tps_sim_source_pred(builder *b, const ptx_opd *o);
 uint32_t tps_sim_result(builder *b, const ptx_opd *o, uint8_t type);
 uint32_t tps_sim_result_pred(builder *b, const ptx_opd *o);
 void tps_sim_finish(builder *b);
+/* The row of a register, which gets one if it has none. */
+uint32_t tps_sim_reg_row(builder *b, const ptx_opd *o);
 uint32_t tps_sim_temp(builder *b, bool wide);
 uint32_t tps_sim_temp_pred(builder *b);
 uint32_t tps_sim_constant(builder *b, uint64_t value, bool wide);

@@ -419,7 +419,10 @@ bool tps_sim_decode_atomic(builder *b) {
   uint32_t d = red || opd(b, 0)->kind == TPS_PTX_OPD_SINK
                    ? NO_OPERAND
                    : tps_sim_result(b, opd(b, 0), t);
-  insn *i = tps_sim_emit3(b, H_atom, d, at.row, x, y);
+  bool quick = b->p->space == TPS_PTX_SHARED && kind != ATOM_CAS &&
+               (type == ATOM_U32 || type == ATOM_S32 || type == ATOM_F32) &&
+               bits_of_type(t) == 32;
+  insn *i = tps_sim_emit3(b, quick ? H_atom_shared : H_atom, d, at.row, x, y);
   i->imm = at.offset;
   i->space = b->p->space;
   i->slot = new_slot(b);

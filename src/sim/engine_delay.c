@@ -54,7 +54,8 @@ static bearing bearing_of(engine *e, const insn *i) {
   case H_ret: return e->group->depth > 0 ? UNRELATED : ORDERS;
   case H_ld_any: return READS;
   case H_st_any: return i->f & 512 ? ORDERS : i->f & 1024 ? SIGNALS : WRITES;
-  case H_atom: return releases(e, i) ? ORDERS : SIGNALS;
+  case H_atom:
+  case H_atom_shared: return releases(e, i) ? ORDERS : SIGNALS;
   default: return ORDERS;
   }
 }

@@ -214,10 +214,12 @@ static void park(engine *e, const insn *i, uint32_t lanes, uint32_t member) {
   g->member = member;
 }
 
-/* The common case: one member mask, everybody here. */
+/* The common case: one member mask, everybody here. Lanes that don't take part
+ * give 0: their registers may be those of a block that ran here before. */
 static void at_once(engine *e, const insn *i, uint32_t lanes) {
   meeting m;
-  join(e, &m, i, e->group->frame, FULL);
+  if (lanes != FULL) memset(&m, 0, sizeof m);
+  join(e, &m, i, e->group->frame, lanes);
   m.lanes = lanes;
   perform(&m, i);
   give(e, &m, i, e->group->frame, lanes);
@@ -231,7 +233,7 @@ static uint32_t with_member(const uint32_t *members, uint32_t lanes,
   return same & lanes;
 }
 
-static const insn *exchange(engine *e, const insn *i, uint32_t mask) {
+const insn *tps_sim_exchange(engine *e, const insn *i, uint32_t mask) {
   if (i->f == NO_OPERAND) { /* without .sync: whoever is here */
     at_once(e, i, mask);
     return i + 1;
@@ -256,12 +258,11 @@ static const insn *exchange(engine *e, const insn *i, uint32_t mask) {
   return NULL;
 }
 
-HANDLER(shfl) { return exchange(e, i, mask); }
-HANDLER(vote) { return exchange(e, i, mask); }
-HANDLER(match) { return exchange(e, i, mask); }
-HANDLER(redux) { return exchange(e, i, mask); }
-HANDLER(elect) { return exchange(e, i, mask); }
-HANDLER(warp_sync) { return exchange(e, i, mask); }
+HANDLER(vote) { return tps_sim_exchange(e, i, mask); }
+HANDLER(match) { return tps_sim_exchange(e, i, mask); }
+HANDLER(redux) { return tps_sim_exchange(e, i, mask); }
+HANDLER(elect) { return tps_sim_exchange(e, i, mask); }
+HANDLER(warp_sync) { return tps_sim_exchange(e, i, mask); }
 
 #define FILL(name) table[H_##name] = op_##name;
 void tps_sim_fill_exchange(handler **table);

@@ -291,7 +291,7 @@ static bool is_predicate(builder *b, const ptx_opd *o) {
   return predicate;
 }
 
-static uint32_t reg_row(builder *b, const ptx_opd *o) {
+uint32_t tps_sim_reg_row(builder *b, const ptx_opd *o) {
   reg_info *r = &b->regs[o->index];
   if (r->alias != NO_OPERAND) return r->alias;
   if (r->row == NO_OPERAND)
@@ -306,7 +306,7 @@ static bool reg_wide(const builder *b, const ptx_opd *o) {
 }
 
 static uint32_t source_reg(builder *b, const ptx_opd *o, uint8_t type) {
-  uint32_t r = reg_row(b, o);
+  uint32_t r = tps_sim_reg_row(b, o);
   bool wide = reg_wide(b, o), want = is_wide(type);
   if (wide == want) return r;
   uint32_t t = tps_sim_temp(b, want);
@@ -366,7 +366,7 @@ uint32_t tps_sim_source_pred(builder *b, const ptx_opd *o) {
   if (o->kind == TPS_PTX_OPD_SREG && o->index == TPS_PTX_IS_EXPLICIT_CLUSTER)
     return fixed_sreg(b, o->index); /* likewise */
   if (!is_predicate(b, o)) return SINK_PRED_AT;
-  uint32_t r = reg_row(b, o);
+  uint32_t r = tps_sim_reg_row(b, o);
   if (!o->negated) return r;
   uint32_t t = tps_sim_temp_pred(b);
   tps_sim_emit3(b, H_not_pred, t, r, 0, 0);
@@ -380,7 +380,7 @@ static void promise(builder *b, uint32_t from, uint32_t to, unsigned op) {
 
 uint32_t tps_sim_result(builder *b, const ptx_opd *o, uint8_t type) {
   if (o->kind != TPS_PTX_OPD_REG || !is_plain(b, o, type)) return SINK_AT;
-  uint32_t r = reg_row(b, o);
+  uint32_t r = tps_sim_reg_row(b, o);
   bool wide = reg_wide(b, o), have = is_wide(type);
   unsigned reg_bits = bits_of_type(b->regs[o->index].type);
   if (wide != have) {
@@ -399,7 +399,7 @@ uint32_t tps_sim_result(builder *b, const ptx_opd *o, uint8_t type) {
 
 uint32_t tps_sim_result_pred(builder *b, const ptx_opd *o) {
   if (o->kind != TPS_PTX_OPD_REG || !is_predicate(b, o)) return SINK_PRED_AT;
-  return reg_row(b, o);
+  return tps_sim_reg_row(b, o);
 }
 
 void tps_sim_finish(builder *b) {

@@ -90,8 +90,10 @@
   X(cbra_back) X(cbra_not_back) X(brx) X(call) X(call_indirect) X(exit) \
   X(ret) X(nanosleep) X(fence) X(nop) X(trap) X(brkpt) X(clock) X(gridid) \
   X(activemask) X(isspacep) X(vprintf) X(assertfail) X(malloc) X(free)
+#define SHUFFLE_OPS(X) \
+  X(shfl)
 #define EXCHANGE_OPS(X) \
-  X(shfl) X(vote) X(match) X(redux) X(elect) X(warp_sync)
+  X(vote) X(match) X(redux) X(elect) X(warp_sync)
 #define BARRIER_OPS(X) \
   X(barrier)
 #define ATOMIC_OPS(X) \
@@ -109,6 +111,8 @@
   X(tex) X(tld4) X(query)
 #define SURFACE_OPS(X) \
   X(suld) X(sust) X(sured)
+#define SHARED_ATOMIC_OPS(X) \
+  X(atom_shared)
 /* clang-format on */
 
 /* clang-format off */
@@ -119,6 +123,7 @@ enum {
   CONVERT_OPS(X)
   ACCESS_OPS(X)
   CONTROL_OPS(X)
+  SHUFFLE_OPS(X)
   EXCHANGE_OPS(X)
   BARRIER_OPS(X)
   ATOMIC_OPS(X)
@@ -128,6 +133,7 @@ enum {
   ASYNC_OPS(X)
   TEXTURE_OPS(X)
   SURFACE_OPS(X)
+  SHARED_ATOMIC_OPS(X)
 #undef X
   HANDLER_COUNT
 };

@@ -13,11 +13,15 @@
   void tps_sim_fill_float_##level(handler **table);                            \
   void tps_sim_fill_convert_##level(handler **table);                          \
   void tps_sim_fill_access_##level(handler **table);                           \
+  void tps_sim_fill_shuffle_##level(handler **table);                          \
+  void tps_sim_fill_shared_atomic_##level(handler **table);                    \
   static void fill_##level(handler **table) {                                  \
     tps_sim_fill_integer_##level(table);                                       \
     tps_sim_fill_float_##level(table);                                         \
     tps_sim_fill_convert_##level(table);                                       \
     tps_sim_fill_access_##level(table);                                        \
+    tps_sim_fill_shuffle_##level(table);                                       \
+    tps_sim_fill_shared_atomic_##level(table);                                 \
   }
 
 void tps_sim_fill_control(handler **table);

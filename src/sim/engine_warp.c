@@ -55,7 +55,10 @@ void tps_sim_lanes_exit(engine *e, uint32_t lanes) {
 static frame *frame_new(engine *e, const function *of) {
   frame *f = calloc(1, sizeof *f);
   if (f) f->rows = aligned_alloc(64, (of->frame_bytes + 63u) & ~63u);
-  if (f && f->rows) return f;
+  if (f && f->rows) {
+    memset(f->rows, 0, of->frame_bytes);
+    return f;
+  }
   free(f);
   tps_sim_fault(e, NULL, -1, TPS_NO_HOST_MEMORY,
                 "out of host memory for the registers of '%s'", of->ptx->name);
@@ -85,7 +88,7 @@ frame *tps_sim_frame(engine *e, uint32_t depth, const function *of) {
     w->frames[depth] = f;
   }
   if (f->epoch != e->block->epoch) {
-    memset(f->rows + of->zeroed_at, 0, of->frame_bytes - of->zeroed_at);
+    memset(f->rows + of->zeroed_at, 0, of->zeroed_end - of->zeroed_at);
     f->epoch = e->block->epoch;
   }
   return f;
