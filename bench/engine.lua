@@ -8,6 +8,10 @@
 -- (the best of nine on both sides, since other work may share the processors).
 -- A lane-operation is one PTX instruction of one thread, counted by
 -- bench/count.lua. Results are compared with native's before anything is timed.
+--
+-- In the environment: BENCH_ONLY=saxpy for one work, BENCH_REPETITIONS, and
+-- BENCH_CPU=1 where the machine is shared: the least processor time in place of
+-- the median of elapsed times (the column for more threads has no meaning then).
 local here = (arg and arg[0] or ""):match "^(.*/)" or ""
 local build = (arg and arg[-3] or arg and arg[-1] or ""):match "^(.*)/" or "build"
 package.path = here .. "?.lua;" .. package.path
@@ -18,8 +22,8 @@ local count = require "count"
 local native = require "bench_native"
 
 local REPETITIONS = tonumber(os.getenv "BENCH_REPETITIONS") or 9
-local CPU = os.getenv "BENCH_CPU" -- processor time, where the machine is shared
-local ONLY = os.getenv "BENCH_ONLY" -- one work's name
+local CPU = os.getenv "BENCH_CPU"
+local ONLY = os.getenv "BENCH_ONLY"
 local TIMES_ONLY = arg and arg[1] == "times"
 local THREADS = not TIMES_ONLY and arg and tonumber(arg[1])
 
@@ -148,6 +152,14 @@ local function device_times(work, k, b)
   end)
 end
 
+local function native_times(work)
+  return median_and_best(function()
+    local begin = os.clock()
+    local elapsed = native.run(work[1])
+    return CPU and (os.clock() - begin) * 1e3 or elapsed
+  end)
+end
+
 local function verify(work, k, b)
   work.launch(k, b)
   native.run(work[1])
@@ -185,7 +197,8 @@ local function report(work, others)
   local operations = operations_of(work)
   verify(work, k, b)
   local ms, best = device_times(work, k, b)
-  local plain = median_and_best(function() return native.run(work[1]) end)
+  local plain, plain_best = native_times(work)
+  if CPU then ms, plain = best, plain_best end
   local scaling = others and ("%8.2f"):format(best / others[work[1]]) or ""
   print(("%-30s %9.3f %10.1f %8.2f %10.3f %7.1f%s"):format(work[2], ms,
     operations / 1e6, operations / ms / 1e6, plain, ms / plain, scaling))
@@ -218,8 +231,9 @@ if TIMES_ONLY then
   end
 else
   local others = THREADS and times_on(THREADS)
-  print(("%s, %s threads, %s"):format(tp.current_device():name(),
-    os.getenv "TPSTREAM_SIM_THREADS" or "all", os.date "%Y-%m-%d"))
+  print(("%s, %s threads, %s time, %s"):format(tp.current_device():name(),
+    os.getenv "TPSTREAM_SIM_THREADS" or "all", CPU and "processor" or "elapsed",
+    os.date "%Y-%m-%d"))
   print(("%-30s %9s %10s %8s %10s %7s%s"):format("", "ms", "M lane-ops", "G/s",
     "native ms", "ratio", THREADS and ("%8s"):format("x " .. THREADS) or ""))
   for _, work in ipairs(chosen) do report(work, others) end
