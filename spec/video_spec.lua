@@ -40,6 +40,25 @@ local function operate(op, a, b, how)
   return a // (1 << b) -- vshr
 end
 
+-- Where GPUs are not what the PTX manual says (spec/golden/video.bin): .sat holds
+-- an unsigned word at nought only, and a part of a word at its upper end whichever
+-- end it left;
+local function saturated(r, bits, sign, shift)
+  if shift or bits == 32 and sign then return clamped(r, bits, sign) end
+  if bits == 32 then return math.max(r, 0) end
+  local most = (1 << (sign and bits - 1 or bits)) - 1
+  return (r < 0 or r > most) and most or r
+end
+-- a sum or difference that may have left its word is the greater one.
+local function second_of(how, op, r, z, sign)
+  if how == "add" then return u32(r + z) end
+  local beyond = sign and op == "vabsdiff"
+    or not sign and (op == "vadd" or op == "vsub")
+  local less = extended(r, 32, sign) < extended(z, 32, sign)
+  if beyond and r >> 31 & 1 == 1 then less = false end
+  return u32(less == (how == "min") and r or z)
+end
+
 -- A random instruction: its text and a function that computes it.
 local function scalar(op)
   local d, a, b = coin(), coin(), coin()
@@ -68,13 +87,14 @@ local function scalar(op)
     local r = operate(op, extended(x >> place(asel), bits_of(asel), a),
       extended(y >> place(bsel), bits_of(bsel), b), how)
     local bits = bits_of(dsel)
-    if sat then r = clamped(r, bits, d) end
+    if sat then r = saturated(r, bits, d, shift) end
     if second then
-      r, z = extended(r, 32, d), extended(z, 32, d)
-      if second == "add" then return u32(r + z) end
-      return u32(math[second](r, z))
+      local sign = d
+      if op == "vset" then sign = a end
+      return second_of(second, op, r, z, sign)
     end
     if bits == 32 then return u32(r) end
+    if dsel == ".h1" then return u32(r) & 0xffff0000 | z & 0xffff end
     local mask = (1 << bits) - 1
     return z & ~(mask << place(dsel)) | (r & mask) << place(dsel)
   end

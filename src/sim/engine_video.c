@@ -64,25 +64,51 @@ static int64_t operate(int64_t a, int64_t b, uint64_t imm) {
   }
 }
 
-/* d = a op b, then op2 with c, or put into c. */
+static bool is_shift(uint64_t imm) {
+  return VIDEO_OP(imm) == VIDEO_SHL || VIDEO_OP(imm) == VIDEO_SHR;
+}
+
+/* .sat of a scalar as GPUs do it, which is not all that PTX says (measured):
+ * an unsigned word is held at nought only, and a part of a word at its upper end,
+ * whichever end it left. */
+static int64_t saturated(int64_t r, unsigned bits, uint64_t imm) {
+  bool sign = imm & VIDEO_D_SIGNED;
+  if (is_shift(imm) || (bits == 32 && sign)) return clamped(r, bits, sign);
+  if (bits == 32) return r < 0 ? 0 : r;
+  int64_t most = (INT64_C(1) << (bits - sign)) - 1;
+  return r < 0 || r > most ? most : r;
+}
+
+/* Whether r counts as less than c in op2: words, but a sum or difference that
+ * might have left its word is the greater one (measured). */
+static bool is_less(uint32_t r, uint32_t c, uint64_t imm) {
+  unsigned op = VIDEO_OP(imm);
+  bool sign = imm & (op == VIDEO_SET ? VIDEO_A_SIGNED : VIDEO_D_SIGNED);
+  bool wide = sign ? op == VIDEO_ABSDIFF : op == VIDEO_ADD || op == VIDEO_SUB;
+  if (wide && r >> 31) return false;
+  return sign ? (int32_t)r < (int32_t)c : r < c;
+}
+
+/* d = a op b, then op2 with c, or put into c. Of what goes to the upper half it
+ * is the upper half (measured). */
 static uint32_t scalar(uint32_t a, uint32_t b, uint32_t c, uint64_t imm) {
   int64_t x = part(a, VIDEO_ASEL(imm), imm & VIDEO_A_SIGNED);
   int64_t y = part(b, VIDEO_BSEL(imm), imm & VIDEO_B_SIGNED);
-  bool sign = imm & VIDEO_D_SIGNED;
   unsigned to = VIDEO_MASK(imm), bits = part_bits(to);
-  int64_t r = operate(x, y, imm);
-  if (imm & VIDEO_SAT) r = clamped(r, bits, sign);
-  int64_t v = element((uint64_t)r, 0, 32, sign), w = element(c, 0, 32, sign);
+  int64_t wide = operate(x, y, imm);
+  if (imm & VIDEO_SAT) wide = saturated(wide, bits, imm);
+  uint32_t r = (uint32_t)wide;
   switch (VIDEO_THEN(imm)) {
-  case VIDEO_THEN_ADD: return (uint32_t)(v + w);
-  case VIDEO_THEN_MIN: return (uint32_t)(v < w ? v : w);
-  case VIDEO_THEN_MAX: return (uint32_t)(v > w ? v : w);
+  case VIDEO_THEN_ADD: return r + c;
+  case VIDEO_THEN_MIN: return is_less(r, c, imm) ? r : c;
+  case VIDEO_THEN_MAX: return is_less(r, c, imm) ? c : r;
   default: break;
   }
-  if (bits == 32) return (uint32_t)r;
+  if (bits == 32) return r;
+  if (to == VIDEO_HALF + 1) return (r & 0xffff0000u) | (c & 0xffffu);
   unsigned at = bits * (to - (bits == 8 ? VIDEO_BYTE : VIDEO_HALF));
   uint32_t mask = ((1u << bits) - 1) << at;
-  return (c & ~mask) | ((uint32_t)r << at & mask);
+  return (c & ~mask) | (r << at & mask);
 }
 
 /* The elements of the mask computed, the others c's; or c plus those. */

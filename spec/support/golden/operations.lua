@@ -440,6 +440,22 @@ local SIGNS = ".{u32,s32}.{u32,s32}.{u32,s32}"
 local PACKED2 = "{vadd2,vsub2,vavrg2,vabsdiff2,vmin2,vmax2}"
 local PACKED4 = "{vadd4,vsub4,vavrg4,vabsdiff4,vmin4,vmax4}"
 
+local SCALAR = "{vadd,vsub,vabsdiff,vmin,vmax}"
+
+family("video", 80, {
+  keep = 16,
+  { "b32", "i32 i32", SCALAR .. SIGNS .. "{,.sat}"
+    .. " vset.{u32,s32}.{u32,s32}." .. COMPARE },
+  { "b32", "i32 i32", SCALAR .. ".s32.{u32,s32}.{u32,s32}{,.sat}"
+    .. "+{.b0,.b3,.h1}+{.b2,.h0} vset.{u32,s32}.s32.lt+{.b1,.h1}+{.b2,.h0}",
+    body = "$1 $d, $a$2, $b$3;" },
+  { "b32", "i32 i32 i32", SCALAR .. "{.u32.u32.u32,.s32.s32.s32}{,.sat}"
+    .. ".{add,min,max} vset.{u32,s32}.u32.ge.{add,min,max}" },
+  { "b32", "i32 i32 i32", SCALAR .. "{.u32.u32.s32,.s32.s32.u32}{,.sat}"
+    .. "+{.b0,.b2,.h0,.h1}", body = "$1 $d$2, $a, $b, $c;" },
+  { "b32", "i32 n", "{vshl,vshr}.{u32,s32}.{u32,s32}.u32.{clamp,wrap}" },
+})
+
 family("video_packed", 80, {
   keep = 16,
   { "b32", "i16x2 i16x2 i32", PACKED2 .. SIGNS .. "{,.sat} " .. PACKED2
