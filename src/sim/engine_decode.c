@@ -41,6 +41,9 @@ static bool decode_control_or_other(builder *b) {
   case TPS_PTX_OP_PREFETCHU: case TPS_PTX_OP_DISCARD:
   case TPS_PTX_OP_APPLYPRIORITY: case TPS_PTX_OP_CREATEPOLICY:
     return tps_sim_decode_memory(b);
+  case TPS_PTX_OP_MMA: case TPS_PTX_OP_WMMA: case TPS_PTX_OP_LDMATRIX:
+  case TPS_PTX_OP_STMATRIX: case TPS_PTX_OP_MOVMATRIX:
+    return tps_sim_decode_matrix(b);
   case TPS_PTX_OP_BAR: case TPS_PTX_OP_BARRIER: case TPS_PTX_OP_SHFL:
   case TPS_PTX_OP_VOTE: case TPS_PTX_OP_MATCH: case TPS_PTX_OP_REDUX:
   case TPS_PTX_OP_ELECT: case TPS_PTX_OP_ACTIVEMASK:
@@ -92,6 +95,13 @@ static int refuse(builder *b) {
   char where[600];
   const ptx_insn *p = b->p;
   tps_ptx_where(b->module, p, where, sizeof where);
+  if (b->needs > b->module->target)
+    return tps_fail(b->err, TPS_INVALID_PTX,
+                    "instruction '%.*s' needs target sm_%u, the module has "
+                    "sm_%u (%s)",
+                    p->text_size > 200 ? 200 : (int)p->text_size,
+                    b->module->text + p->text, b->needs, b->module->target,
+                    where);
   return tps_fail(b->err, TPS_NOT_SUPPORTED,
                   "instruction '%.*s' is not supported by the simulated device "
                   "(%s)",
@@ -131,6 +141,7 @@ static void decode_instruction(builder *b, uint32_t k) {
   b->guard = NO_GUARD;
   b->temps64 = b->temps32 = b->temps_pred = b->pending_count = 0;
   b->pcs[k] = b->insn_count;
+  b->needs = 0;
   set_guard(b);
   bool known = decode_one(b);
   tps_sim_finish(b);
@@ -440,7 +451,8 @@ int tps_sim_check_module(struct tps_sim_code *code, tps_error *err) {
 
 static bool has_side(unsigned op) {
   return op == H_call || op == H_call_indirect || op == H_vprintf ||
-         op == H_assertfail || op == H_malloc || op == H_free;
+         op == H_assertfail || op == H_malloc || op == H_free ||
+         op == H_matrix;
 }
 
 /* What the instructions and the kernel own beside them. */

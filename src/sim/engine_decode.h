@@ -93,6 +93,7 @@ typedef struct builder {
   pending pending[PENDING_MAX];
   uint32_t pending_count;
   bool unsupported; /* an operand that the engine lacks */
+  unsigned needs;   /* the target that the instruction demands, or 0 */
 } builder;
 
 /* --- types --------------------------------------------------------------- */
@@ -147,6 +148,10 @@ uint32_t tps_sim_result_pred(builder *b, const ptx_opd *o);
 void tps_sim_finish(builder *b);
 /* The row of a register, which gets one if it has none. */
 uint32_t tps_sim_reg_row(builder *b, const ptx_opd *o);
+/* The row of an address and what to add to it. 32-bit addresses stay narrow
+ * where they may. */
+uint32_t tps_sim_address(builder *b, const ptx_opd *o, bool may_be_narrow,
+                         int64_t *offset, bool *narrow);
 uint32_t tps_sim_temp(builder *b, bool wide);
 uint32_t tps_sim_temp_pred(builder *b);
 uint32_t tps_sim_constant(builder *b, uint64_t value, bool wide);
@@ -196,6 +201,8 @@ bool tps_sim_decode_complete_tx(builder *b, const ptx_opd *object,
 /* Whether the wait at hand is all that its loop does (engine_decode_wait.c). */
 bool tps_sim_only_waits(const builder *b);
 bool tps_sim_decode_texture(builder *b);
+bool tps_sim_decode_matrix(builder *b);
+bool tps_sim_decode_eighth(builder *b);
 int64_t tps_sim_rounding(const builder *b);
 
 #endif

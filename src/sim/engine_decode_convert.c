@@ -196,6 +196,7 @@ static bool packed(builder *b, uint8_t d) {
 static bool convert(builder *b) {
   uint8_t d = type_at(b, 0), s = type_at(b, 1);
   if (b->p->type_count != 2 || has(b, TPS_PTX_M_RS)) return false;
+  if (tps_sim_decode_eighth(b)) return true;
   if (d == TPS_PTX_F16X2 || d == TPS_PTX_BF16X2) return packed(b, d);
   if (d == TPS_PTX_TF32 && s == TPS_PTX_F32) {
     uint32_t r = tps_sim_source(b, opd(b, 1), s);

@@ -37,6 +37,14 @@ static place address(builder *b, const ptx_opd *o, bool may_be_narrow) {
   return p;
 }
 
+uint32_t tps_sim_address(builder *b, const ptx_opd *o, bool may_be_narrow,
+                         int64_t *offset, bool *narrow) {
+  place p = address(b, o, may_be_narrow);
+  *offset = p.offset;
+  *narrow = p.narrow;
+  return p.row;
+}
+
 static uint32_t new_slot(builder *b) { return b->kernel->slots++; }
 
 /* u8 s8 u16 s16 32 64, in the order of the handlers. */

@@ -9,7 +9,7 @@
  *
  * Operands: a value, b and c, the second result e, members f; imm the mode.
  */
-#include "sim/engine_core.h"
+#include "sim/engine_fragment.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -159,6 +159,7 @@ static void perform(meeting *m, const insn *i) {
 }
 
 static uint32_t key_of(const insn *i) {
+  if (i->op == H_matrix) return ((const matrix_site *)i->side)->key;
   return (uint32_t)i->op << 8 | (uint32_t)(i->imm & 255);
 }
 
@@ -200,7 +201,9 @@ void tps_sim_parked_check(engine *e, warp *w) {
     const group *g = &w->groups[k];
     if (g->state != PARKED) continue;
     uint32_t there = parked(w, g->key, g->member);
-    if ((g->member & w->live & ~there) == 0) release(e, w, g->key, g->member);
+    if (g->member & w->live & ~there) continue;
+    if (g->pc->op == H_matrix) tps_sim_matrix_meet(e, w, g->key, g->member);
+    else release(e, w, g->key, g->member);
   }
 }
 
@@ -212,6 +215,13 @@ static void park(engine *e, const insn *i, uint32_t lanes, uint32_t member) {
   g->state = PARKED;
   g->key = key_of(i);
   g->member = member;
+}
+
+const insn *tps_sim_park(engine *e, const insn *i, uint32_t mask) {
+  park(e, i, mask, FULL);
+  if (e->group->state == RUNS) e->group->pc = i + 1;
+  tps_sim_parked_check(e, e->warp);
+  return NULL;
 }
 
 /* The common case: one member mask, everybody here. Lanes that don't take part

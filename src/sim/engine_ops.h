@@ -94,6 +94,10 @@
   X(shfl)
 #define EXCHANGE_OPS(X) \
   X(vote) X(match) X(redux) X(elect) X(warp_sync)
+#define MATRIX_OPS(X) \
+  X(matrix)
+#define EIGHTH_OPS(X) \
+  X(eighth_f32) X(eighth_f16) X(f16_eighth)
 #define BARRIER_OPS(X) \
   X(barrier)
 #define ATOMIC_OPS(X) \
@@ -125,6 +129,8 @@ enum {
   CONTROL_OPS(X)
   SHUFFLE_OPS(X)
   EXCHANGE_OPS(X)
+  MATRIX_OPS(X)
+  EIGHTH_OPS(X)
   BARRIER_OPS(X)
   ATOMIC_OPS(X)
   VIDEO_OPS(X)

@@ -6,7 +6,7 @@
  * with -DTPS_SIM_VARIANT=v2, v3 or v4), else once; the processor's own level is
  * found when the first code is made.
  */
-#include "sim/engine_core.h"
+#include "sim/engine_fragment.h"
 
 #define DECLARE(level)                                                         \
   void tps_sim_fill_integer_##level(handler **table);                          \
@@ -15,6 +15,7 @@
   void tps_sim_fill_access_##level(handler **table);                           \
   void tps_sim_fill_shuffle_##level(handler **table);                          \
   void tps_sim_fill_shared_atomic_##level(handler **table);                    \
+  multiplier tps_sim_multiply_##level;                                         \
   static void fill_##level(handler **table) {                                  \
     tps_sim_fill_integer_##level(table);                                       \
     tps_sim_fill_float_##level(table);                                         \
@@ -22,10 +23,13 @@
     tps_sim_fill_access_##level(table);                                        \
     tps_sim_fill_shuffle_##level(table);                                       \
     tps_sim_fill_shared_atomic_##level(table);                                 \
+    tps_sim_multiply = tps_sim_multiply_##level;                               \
   }
 
 void tps_sim_fill_control(handler **table);
 void tps_sim_fill_exchange(handler **table);
+void tps_sim_fill_matrix(handler **table);
+void tps_sim_fill_eighth(handler **table);
 void tps_sim_fill_barrier(handler **table);
 void tps_sim_fill_atomic(handler **table);
 void tps_sim_fill_video(handler **table);
@@ -36,6 +40,7 @@ void tps_sim_fill_texture(handler **table);
 void tps_sim_fill_surface(handler **table);
 
 static handler *table[HANDLER_COUNT];
+multiplier *tps_sim_multiply;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #ifdef TPS_SIM_VARIANTS
@@ -64,6 +69,8 @@ static void fill(void) {
   fill_vector_handlers();
   tps_sim_fill_control(table);
   tps_sim_fill_exchange(table);
+  tps_sim_fill_matrix(table);
+  tps_sim_fill_eighth(table);
   tps_sim_fill_barrier(table);
   tps_sim_fill_atomic(table);
   tps_sim_fill_video(table);

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Matrix instructions: mma, wmma, ldmatrix, stmatrix, movmatrix. All lanes of
+ * a warp take part. A group that holds all that live executes on its own rows;
+ * otherwise its lanes are parked, as those of a shuffle are, and when all are
+ * there their sources are put together in rows of their own.
+ */
+#include "sim/engine_fragment.h"
+
+#define ON(mask, l) ((mask) >> (l)&1)
+
+typedef const void *const *sources;
+typedef void *const *sinks;
+
+static void read_row(const void *from, bool wide, uint64_t *to) {
+  for (unsigned l = 0; l < LANES; l++)
+    to[l] = wide ? ((const uint64_t *)from)[l] : ((const uint32_t *)from)[l];
+}
+
+/* --- wmma.load, wmma.store ----------------------------------------------- */
+
+/* Where a matrix lies: the address of each lane, and the steps in bytes. */
+typedef struct area {
+  uint64_t base[LANES];
+  uint32_t stride[LANES]; /* from a row, or a column, to the next */
+  unsigned size;          /* of what is moved at once */
+  bool same;              /* for all lanes */
+} area;
+
+/* Whole bytes; of smaller elements the words that hold them. */
+static unsigned moved_bytes(uint8_t type) {
+  unsigned bits = tps_sim_element_bits(type);
+  return bits < 8 ? 4 : bits / 8;
+}
+
+static void find_area(const matrix_site *s, sources in, area *a) {
+  const uint32_t *strides = s->ins > s->c_at ? in[s->c_at] : NULL;
+  unsigned bits = tps_sim_element_bits(s->d.type);
+  uint32_t usual = s->transposed ? s->d.rows : s->d.cols;
+  a->size = moved_bytes(s->d.type);
+  if (bits < 8) usual *= 32 / bits;
+  read_row(in[0], s->wide_in, a->base);
+  uint64_t different = 0;
+  for (unsigned l = 0; l < LANES; l++) {
+    a->base[l] += (uint64_t)s->offset;
+    a->stride[l] =
+        (uint32_t)((uint64_t)(strides ? strides[l] : usual) * bits / 8);
+    different |= (a->base[l] ^ a->base[0]) | (a->stride[l] ^ a->stride[0]);
+  }
+  a->same = different == 0;
+}
+
+static uint64_t offset_in(const matrix_site *s, const area *a, unsigned lane,
+                          unsigned at) {
+  unsigned row = at / s->d.cols, col = at % s->d.cols;
+  unsigned major = s->transposed ? col : row;
+  unsigned minor = s->transposed ? row : col;
+  return (uint64_t)major * a->stride[lane] + minor * a->size;
+}
+
+/* The whole matrix in host memory, if it lies in what was hit last. */
+static unsigned char *whole(engine *e, const insn *i, const matrix_site *s,
+                            const area *a, uint32_t mask, access_kind kind) {
+  unsigned lines = s->transposed ? s->d.cols : s->d.rows;
+  unsigned line = (s->transposed ? s->d.rows : s->d.cols) * a->size;
+  uint64_t bytes = (uint64_t)(lines - 1) * a->stride[0] + line;
+  unsigned first = (unsigned)__builtin_ctz(mask);
+  bool local = false;
+  if (!a->same || ((a->base[0] | a->stride[0]) & (a->size - 1))) return NULL;
+  unsigned char *p =
+      tps_sim_resolve(e, i, first, a->base[0], a->size, kind, &local);
+  const region *r =
+      i->space == TPS_PTX_SHARED ? &e->shared : &e->slots[i->slot];
+  uint64_t at = (uint64_t)(p - r->host);
+  bool inside = p >= r->host && at < r->size && r->size - at >= bytes;
+  return inside && !local ? p : NULL;
+}
+
+static uint64_t element(const unsigned char *p, unsigned size) {
+  return load_atomic(p, size, __ATOMIC_RELAXED);
+}
+
+static uint64_t load_element(engine *e, const insn *i, const unsigned char *p,
+                             const area *a, unsigned lane, uint64_t offset) {
+  return p ? element(p + offset, a->size)
+           : tps_sim_load(e, i, lane, a->base[lane] + offset, a->size);
+}
+
+static void load_matrix(engine *e, const insn *i, uint32_t mask, sources in,
+                        sinks out) {
+  const matrix_site *s = i->side;
+  const fragment *f = &s->d;
+  area a;
+  find_area(s, in, &a);
+  const unsigned char *p = whole(e, i, s, &a, mask, ACCESS_LOAD);
+  unsigned per = a.size == 8 ? 1 : 4 / a.size;
+  for (unsigned r = 0; r < f->all; r++)
+    for (unsigned l = 0; l < LANES; l++) {
+      uint64_t value = 0;
+      for (unsigned j = 0; j < per && ON(mask, l); j++) {
+        unsigned at = f->lane[l] + f->reg[r] + j * f->step;
+        uint64_t x = load_element(e, i, p, &a, l, offset_in(s, &a, l, at));
+        value |= x << (8 * a.size * j);
+      }
+      if (!ON(mask, l)) continue;
+      if (s->wide_out) ((uint64_t *)out[r])[l] = value;
+      else ((uint32_t *)out[r])[l] = (uint32_t)value;
+    }
+}
+
+static void store_matrix(engine *e, const insn *i, uint32_t mask, sources in) {
+  const matrix_site *s = i->side;
+  const fragment *f = &s->d;
+  area a;
+  find_area(s, in, &a);
+  unsigned char *p = whole(e, i, s, &a, mask, ACCESS_STORE);
+  unsigned per = a.size == 8 ? 1 : 4 / a.size;
+  for (unsigned r = 0; r < f->regs; r++)
+    for (uint32_t m = mask; m; m &= m - 1) {
+      unsigned l = (unsigned)__builtin_ctz(m);
+      const void *row = in[s->b_at + r];
+      uint64_t value =
+          s->wide_out ? ((const uint64_t *)row)[l] : ((const uint32_t *)row)[l];
+      for (unsigned j = 0; j < per; j++, value >>= 8 * a.size % 64) {
+        unsigned at = f->lane[l] + f->reg[r] + j * f->step;
+        uint64_t offset = offset_in(s, &a, l, at);
+        if (p) store_atomic(p + offset, a.size, value, __ATOMIC_RELAXED);
+        else tps_sim_store(e, i, l, a.base[l] + offset, a.size, value);
+      }
+    }
+}
+
+/* --- ldmatrix, stmatrix, movmatrix --------------------------------------- */
+
+/* The 16 bytes of a row, which a lane has the address of. */
+static uint32_t *row_memory(engine *e, const insn *i, const uint64_t *address,
+                            unsigned lane, access_kind kind) {
+  const matrix_site *s = i->side;
+  uint64_t p = address[lane] + (uint64_t)s->offset;
+  bool local = false;
+  unsigned char *at = tps_sim_resolve(e, i, lane, p, 16, kind, &local);
+  if (local)
+    tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_ADDRESS,
+                  "a matrix at address 0x%llx: local memory holds none",
+                  (unsigned long long)p);
+  return (uint32_t *)(void *)at;
+}
+
+/* The element in row r and column c of an 8 × 8 matrix, given as rows. */
+static uint32_t half_of(uint32_t *const *rows, unsigned r, unsigned c) {
+  uint32_t w = (uint32_t)load_atomic(rows[r] + c / 2, 4, __ATOMIC_RELAXED);
+  return w >> (16 * (c & 1)) & 0xffff;
+}
+
+static void load_rows(engine *e, const insn *i, sources in, sinks out) {
+  const matrix_site *s = i->side;
+  uint64_t address[LANES];
+  uint32_t *rows[LANES];
+  read_row(in[0], s->wide_in, address);
+  for (unsigned l = 0; l < 8u * s->outs; l++)
+    rows[l] = row_memory(e, i, address, l, ACCESS_LOAD);
+  for (unsigned t = 0; t < s->outs; t++) {
+    uint32_t *d = out[t], *const *matrix = rows + 8 * t;
+    for (unsigned l = 0; l < LANES; l++) {
+      unsigned r = l >> 2, c = 2 * (l & 3);
+      if (s->transposed)
+        d[l] = half_of(matrix, c, r) | half_of(matrix, c + 1, r) << 16;
+      else d[l] = (uint32_t)load_atomic(matrix[r] + c / 2, 4, __ATOMIC_RELAXED);
+    }
+  }
+}
+
+static void store_rows(engine *e, const insn *i, sources in) {
+  const matrix_site *s = i->side;
+  unsigned count = s->ins - 1u;
+  uint64_t address[LANES];
+  uint32_t *rows[LANES];
+  read_row(in[0], s->wide_in, address);
+  for (unsigned l = 0; l < 8 * count; l++)
+    rows[l] = row_memory(e, i, address, l, ACCESS_STORE);
+  for (unsigned t = 0; t < count; t++) {
+    const uint32_t *v = in[1 + t];
+    uint32_t *const *matrix = rows + 8 * t;
+    for (unsigned l = 0; l < LANES; l++) {
+      unsigned r = l >> 2, c = 2 * (l & 3);
+      if (!s->transposed) {
+        store_atomic(matrix[r] + c / 2, 4, v[l], __ATOMIC_RELAXED);
+        continue;
+      }
+      for (unsigned k = 0; k < 2; k++)
+        store_atomic((uint16_t *)(void *)matrix[c + k] + r, 2, v[l] >> (16 * k),
+                     __ATOMIC_RELAXED);
+    }
+  }
+}
+
+static void transpose(sources in, sinks out) {
+  const uint32_t *a = in[0];
+  uint32_t d[LANES];
+  for (unsigned l = 0; l < LANES; l++) {
+    unsigned g = l >> 2, from = 8 * (l & 3) + g / 2, shift = 16 * (g & 1);
+    d[l] = (a[from] >> shift & 0xffff) | (a[from + 4] >> shift) << 16;
+  }
+  memcpy(out[0], d, sizeof d);
+}
+
+/* --- the instruction ----------------------------------------------------- */
+
+/* `mask`: lanes that are there. */
+static void perform(engine *e, const insn *i, uint32_t mask, sources in,
+                    sinks out) {
+  const matrix_site *s = i->side;
+  switch (s->what) {
+  case MATRIX_MULTIPLY: tps_sim_multiply(s, in, out); break;
+  case MATRIX_LOAD: load_matrix(e, i, mask, in, out); break;
+  case MATRIX_STORE: store_matrix(e, i, mask, in); break;
+  case MATRIX_ROWS_LOAD: load_rows(e, i, in, out); break;
+  case MATRIX_ROWS_STORE: store_rows(e, i, in); break;
+  default: transpose(in, out); break;
+  }
+}
+
+/* Sources and results of lanes that do not stand together. */
+typedef struct gathered {
+  _Alignas(64) uint64_t in[MATRIX_INS][LANES];
+  _Alignas(64) uint64_t out[MATRIX_OUTS][LANES];
+  const void *sources[MATRIX_INS];
+  void *sinks[MATRIX_OUTS];
+} gathered;
+
+static void copy_lanes(void *to, const void *from, bool wide, uint32_t lanes) {
+  for (unsigned l = 0; l < LANES; l++) {
+    if (!ON(lanes, l)) continue;
+    if (wide) ((uint64_t *)to)[l] = ((const uint64_t *)from)[l];
+    else ((uint32_t *)to)[l] = ((const uint32_t *)from)[l];
+  }
+}
+
+/* Addresses may be wide where values are not. */
+static bool is_wide_source(const matrix_site *s, unsigned k) {
+  if (s->what == MATRIX_MULTIPLY || k == 0) return s->wide_in;
+  return s->what == MATRIX_STORE && k >= s->b_at && s->wide_out;
+}
+
+static void gather(engine *e, gathered *g, const insn *i, const frame *f,
+                   uint32_t lanes) {
+  const matrix_site *s = i->side;
+  for (unsigned k = 0; k < s->ins; k++)
+    copy_lanes(g->in[k], row_of(e, f, s->in[k]), is_wide_source(s, k), lanes);
+}
+
+static void scatter(engine *e, const gathered *g, const insn *i, const frame *f,
+                    uint32_t lanes) {
+  const matrix_site *s = i->side;
+  for (unsigned k = 0; k < s->outs; k++)
+    copy_lanes(row_of(e, f, s->out[k]), g->out[k], s->wide_out, lanes);
+}
+
+static gathered *begin(gathered *g) {
+  memset(g->in, 0, sizeof g->in);
+  for (unsigned k = 0; k < MATRIX_INS; k++) g->sources[k] = g->in[k];
+  for (unsigned k = 0; k < MATRIX_OUTS; k++) g->sinks[k] = g->out[k];
+  return g;
+}
+
+static bool meets(const group *g, uint32_t key, uint32_t member) {
+  return g->state == PARKED && g->key == key && g->member == member;
+}
+
+void tps_sim_matrix_meet(engine *e, warp *w, uint32_t key, uint32_t member) {
+  gathered all;
+  const insn *first = NULL;
+  uint32_t lanes = 0;
+  begin(&all);
+  for (uint32_t k = 0; k < w->group_count; k++) {
+    const group *g = &w->groups[k];
+    if (!meets(g, key, member)) continue;
+    if (!first) first = g->pc;
+    gather(e, &all, g->pc, g->frame, g->mask);
+    lanes |= g->mask;
+  }
+  if (!first) return;
+  perform(e, first, lanes, all.sources, all.sinks);
+  for (uint32_t k = 0; k < w->group_count; k++) {
+    group *g = &w->groups[k];
+    if (!meets(g, key, member)) continue;
+    scatter(e, &all, g->pc, g->frame, g->mask);
+    g->state = RUNS;
+    g->pc++;
+  }
+}
+
+/* All lanes of the warp stand here. */
+static void at_once(engine *e, const insn *i) {
+  const matrix_site *s = i->side;
+  const void *in[MATRIX_INS];
+  void *out[MATRIX_OUTS];
+  for (unsigned k = 0; k < s->ins; k++) in[k] = row(e, s->in[k]);
+  for (unsigned k = 0; k < s->outs; k++) out[k] = row(e, s->out[k]);
+  perform(e, i, FULL, in, out);
+}
+
+static const insn *op_matrix(engine *e, const insn *i, uint32_t mask) {
+  if (mask == FULL) {
+    at_once(e, i);
+    return i + 1;
+  }
+  if (e->warp->live & ~mask) return tps_sim_park(e, i, mask);
+  gathered all;
+  gather(e, begin(&all), i, e->group->frame, mask);
+  perform(e, i, mask, all.sources, all.sinks);
+  scatter(e, &all, i, e->group->frame, mask);
+  return i + 1;
+}
+
+void tps_sim_fill_matrix(handler **table);
+void tps_sim_fill_matrix(handler **table) { table[H_matrix] = op_matrix; }
