@@ -72,7 +72,7 @@ static const rule rules[TPS_PTX_OP_COUNT] = {
     ON(SHFL) = {4, 5, "q.s0s0s0s0"}, ON(ELECT) = {2, 2, "q.i."},
     ON(MBARRIER) = FREE(1, 5), ON(CP) = FREE(0, 10),
     ON(LDMATRIX) = {2, 2, "*.a."}, ON(STMATRIX) = {2, 2, "a.*."},
-    ON(MOVMATRIX) = {2, 2, "d0s0"}, ON(MMA) = FREE(4, 10),
+    ON(MOVMATRIX) = {2, 2, "I.i."}, ON(MMA) = FREE(4, 10),
     ON(WMMA) = FREE(2, 4), ON(WGMMA) = FREE(0, 10), ON(TCGEN05) = FREE(0, 10),
     ON(TENSORMAP) = FREE(2, 4), ON(CLUSTERLAUNCHCONTROL) = FREE(2, 3),
     ON(SETMAXNREG) = {1, 1, "*."},
