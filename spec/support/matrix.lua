@@ -2,8 +2,8 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- A reference for matrix instructions, made of whole numbers only: how elements lie
--- in the registers of a warp (as the PTX manual draws it), what an element is worth, and
--- how products are summed (as an H200 does it; see src/sim/engine_multiply.c).
+-- in the registers of a warp (as the PTX manual draws it), what an element is worth,
+-- and how products are summed (as an H200 does it; see src/sim/engine_multiply.c).
 --
 --   local matrix = require "spec.support.matrix"
 --   local forms = { matrix.form("m16n8k16", "f32.f16.f16.f32"), … }
