@@ -593,4 +593,11 @@ function matrix.check(module, forms, tiles)
   end
 end
 
+-- A random element.
+function matrix.random(g, t, style, accumulator)
+  if FLOATS[t] then return random_float(g, t, style, accumulator) end
+  if BITS[t] >= 32 then return random_register(g, t, style, accumulator) end
+  return g.bits() & (1 << BITS[t]) - 1
+end
+
 return matrix
