@@ -41,7 +41,8 @@ end
 case("16,16,16", "f16", "f16", "f32", "rcrr")
 case("32,8,16", "f16", "f32", "f16", "crrc")
 for _, layouts in ipairs(ALL) do
-  case("16,16,8", "tf32", "f32", "f32", layouts, { shared = true })
+  case("16,16,8", "tf32", "f32", "f32", layouts,
+    { shared = true, halves = true })
   case("8,8,4", "f64", "f64", "f64", layouts)
 end
 case("8,8,32", "s4", "s32", "s32", "rcrc")

@@ -245,6 +245,12 @@ function matrix.dot(f, as, bs, c)
     if kind == "inf" then return infinite("f16", sign) end
     return encode("f16", sign * m, last, true)
   end
+  if f.halves then -- wmma with tf32
+    local low, high = {}, {}
+    for x = 1, k // 2 do low[x], high[x] = x, x + k // 2 end
+    c = block(f, as, bs, low, c, f.c_type, f.d_type)
+    return block(f, as, bs, high, c, f.d_type, f.d_type)
+  end
   return block(f, as, bs, ascending(k), c, f.c_type, f.d_type)
 end
 

@@ -214,8 +214,9 @@ static bool finish(builder *b, matrix_site *s, bool good) {
 
 /* --- mma, wmma.mma ------------------------------------------------------- */
 
-static matrix_sum sum_of(const matrix_site *s, kind kind) {
+static matrix_sum sum_of(const matrix_site *s, kind kind, uint8_t use) {
   switch (kind) {
+  case SINGLE: return use == WMMA ? SUM_HALVES : SUM_BLOCK;
   case EIGHTH: return SUM_CHAINED;
   case DOUBLE: return SUM_F64;
   case I8:
@@ -313,7 +314,7 @@ static bool multiply(builder *b) {
   s->saturate = has(b, TPS_PTX_M_SATFINITE);
   s->conjunction = and;
   lay_out(b, s, h, t, use);
-  s->sum = (uint8_t)sum_of(s, kind);
+  s->sum = (uint8_t)sum_of(s, kind, use);
   return finish(b, s, operands(b, s));
 }
 

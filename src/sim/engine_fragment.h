@@ -41,6 +41,7 @@ typedef enum matrix_what {
 /* How products are summed; see engine_multiply.c. */
 typedef enum matrix_sum {
   SUM_BLOCK,   /* all products and the accumulator at once */
+  SUM_HALVES,  /* the same in two halves of k, one after the other */
   SUM_CHAINED, /* two blocks of products, then the accumulator */
   SUM_F32,     /* one f32 addition after another, the accumulator last */
   SUM_F64,     /* a chain of fma that begins with the accumulator */

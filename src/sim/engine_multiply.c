@@ -8,7 +8,7 @@
  * the largest exponent among them, where a product's exponent is the sum of its
  * factors' (which may be one too small), and each is cut to 25 bits below that
  * exponent; the sum of what is left is exact. An f32 result is cut as well, an
- * f16 result rounded to the nearest. All of k is one such block. fp8 is the
+ * f16 result rounded to the nearest. All of k is one such block; of wmma with tf32 each half. fp8 is the
  * exception: first the even pairs of k, then the odd ones, each a block, and
  * the accumulator is added by an ordinary addition at last. f64 is a chain of
  * fma. m8n8k4 of f16 is a chain of f32 additions, the accumulator last; its f16
@@ -315,6 +315,13 @@ static void chained(const job *w, unsigned row, unsigned col, uint32_t *acc) {
   }
 }
 
+static void halves(const job *w, unsigned row, unsigned col, uint32_t *acc) {
+  uint8_t type = w->s->d.type;
+  unsigned k = w->s->k;
+  block(w, row, col, 0, k / 2, w->s->c.type, type, acc);
+  block(w, row, col, k / 2, k, type, type, acc);
+}
+
 static void set_order(job *w) {
   unsigned k = w->s->k, half = k / 2;
   for (unsigned x = 0; x < k; x++) {
@@ -374,6 +381,7 @@ static void float_rows(job *w) {
     for (unsigned col = 0; col < s->n; col += COLS) {
       uint32_t *acc = w->c + row * s->n + col;
       if (s->sum == SUM_CHAINED) chained(w, row, col, acc);
+      else if (s->sum == SUM_HALVES) halves(w, row, col, acc);
       else block(w, row, col, 0, s->k, s->c.type, s->d.type, acc);
     }
 }
