@@ -445,7 +445,7 @@ describe("corpus 22 globals and constants", function()
   -- a module a test: its variables start fresh
   local module
   before_each(function()
-    module = compile "22_globals.cu"
+    module = kernels.compile "22_globals.cu"
   end)
   after_each(function() module:close() end)
 
