@@ -75,6 +75,7 @@ struct tps_sim_space {
   _Atomic uint64_t epoch;
   uint64_t next; /* address */
   uint64_t total, used;
+  uint64_t heap; /* of what is used: device-side malloc */
   /* The dead in order of death; those of `kept` still have their bytes. */
   list bare, kept;
   uint64_t kept_bytes;
@@ -275,6 +276,11 @@ static uint64_t charge(const tps_sim_allocation *a) {
   return a->kind == TPS_SIM_PINNED ? 0 : rounded(a->size);
 }
 
+/* Device-side malloc returns multiples of 16 bytes and keeps a header. */
+static uint64_t heap_charge(uint64_t bytes) {
+  return (bytes + 15) / 16 * 16 + 16;
+}
+
 static tps_sim_allocation *struct_new(tps_sim_space *space) {
   if (space->spare.first == NULL) {
     tps_sim_allocation *fresh = (tps_sim_allocation *)(void *)new_slab(
@@ -319,6 +325,7 @@ static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
   atomic_store_explicit(&a->freeing, false, memory_order_relaxed);
   atomic_store_explicit(&a->live, true, memory_order_relaxed);
   space->used += charge(a);
+  if (kind == TPS_SIM_HEAP) space->heap += heap_charge(bytes);
   append(space, a);
   return a;
 }
@@ -363,6 +370,12 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
   int code = 0;
   if (bytes > LARGEST || (kind != TPS_SIM_PINNED && rounded(bytes) > left)) {
     code = does_not_fit(space, bytes, left, err);
+  } else if (kind == TPS_SIM_HEAP &&
+             space->heap + heap_charge(bytes) > TPS_SIM_HEAP_BYTES) {
+    code = tps_fail(err, TPS_OUT_OF_MEMORY,
+                    "the device's heap of %llu bytes "
+                    "has no %llu left",
+                    TPS_SIM_HEAP_BYTES, (unsigned long long)bytes);
   } else if (host_lacks(bytes, kind) ||
              (*out = add(space, bytes, kind)) == NULL) {
     code = tps_fail(
@@ -394,6 +407,7 @@ void tps_sim_free(tps_sim_space *space, tps_sim_allocation *a,
     a->free_source = source != NULL ? source : "";
     a->free_line = line;
     space->used -= charge(a);
+    if (a->kind == TPS_SIM_HEAP) space->heap -= heap_charge(a->size);
     space->kept_bytes += a->size;
     a->died = atomic_fetch_add(&space->epoch, 1);
     push(&space->kept, a);

@@ -36,6 +36,9 @@
 #define TPS_SIM_CODE_BASE UINT64_C(0x0000040000000000) /* + function × 16 */
 #define TPS_SIM_GLOBAL_BASE UINT64_C(0x00007f0000000000)
 
+/* What device-side malloc gives out in all: a GPU's default. */
+#define TPS_SIM_HEAP_BYTES (8ull << 20)
+
 typedef enum tps_sim_memory_kind {
   TPS_SIM_DEVICE_MEMORY,
   TPS_SIM_PINNED,   /* host memory of the process, reachable by kernels */

@@ -1,0 +1,130 @@
+-- What kernels print: every conversion with flags, widths, precisions and lengths.
+-- What is expected is C's, by way of string.format where Lua has the conversion.
+local program = require "spec.support.program"
+local run = require "spec.support.run"
+local f = string.format
+
+-- Format, arguments in C, what comes out.
+local cases = {
+  { "%d %i", "-5, 77", "-5 77" },
+  { "%5d|%-5d|%05d|%+d|% d", "42, 42, 42, 42, 42",
+    f("%5d|%-5d|%05d|%+d|% d", 42, 42, 42, 42, 42) },
+  { "%.5d|%8.3d|%-8.3d|%.0d", "42, -7, -7, 0",
+    f("%.5d|%8.3d|%-8.3d|", 42, -7, -7) },
+  { "%u %x %X %o", "4000000000u, 0xbeefu, 0xBEEFu, 511u",
+    "4000000000 beef BEEF 777" },
+  { "%#x %#X %#o %#10x|%-#10x|%#010x", "255u, 255u, 8u, 255u, 255u, 255u",
+    f("%#x %#X %#o %#10x|%-#10x|%#010x", 255, 255, 8, 255, 255, 255) },
+  { "%u %d", "-1, 3000000000u", "4294967295 -1294967296" },
+  { "%lld %llu %llx %llo", "-1234567890123ll, 18446744073709551615ull, "
+    .. "0x123456789abcdefull, 8ull", "-1234567890123 18446744073709551615 "
+    .. "123456789abcdef 10" },
+  { "%ld %lu %lx %li", "-5l, 5ul, 0xffffffffffl, 1l << 40",
+    "-5 5 ffffffffff 1099511627776" },
+  { "%20lld|%-20lld|%020lld", "-5ll, -5ll, -5ll",
+    f("%20d|%-20d|%020d", -5, -5, -5) },
+  { "%hd %hu %hx", "-5, 65535, 0x1234", "-5 65535 1234" },
+  { "%hhd %hhu %hhx", "-5, 200, 0xab", "-5 200 ab" },
+  { "%c%c%c|%3c|%-3c|", "'A', 'b', '\\'', 'x', 'y'", "Ab'|  x|y  |" },
+  { "%s %10s|%-10s|%.3s|%10.2s", '"plain", "right", "left", "cut it", "both"',
+    "plain      right|left      |cut|        bo" },
+  { "%f %.2f %10.3f|%-10.1f|%+.0f", "1.5, 2.345, -3.14159, 2.25, 0.5",
+    f("%f %.2f %10.3f|%-10.1f|%+.0f", 1.5, 2.345, -3.14159, 2.25, 0.5) },
+  { "%e %E %.0e %12.3e", "12345.678, 0.00012, 5.0, -1e300",
+    f("%e %E %.0e %12.3e", 12345.678, 0.00012, 5.0, -1e300) },
+  { "%g %G %.3g %#g %10g", "1e-5, 1e20, 1234567.0, 3.0, 0.1",
+    f("%g %G %.3g %#g %10g", 1e-5, 1e20, 1234567.0, 3.0, 0.1) },
+  { "%a %A %.2a", "1.5, 0.1, 3.14159", f("%a %A %.2a", 1.5, 0.1, 3.14159) },
+  { "%F %f %f %f", "2.5, 1.0 / 0.0, -1.0 / 0.0, 0.0", "2.500000 inf -inf 0.000000" },
+  { "%05.1f|% f|%+e|%G", "-1.25, 2.0, 3.0, 1e-10",
+    f("%05.1f|% f|%+e|%G", -1.25, 2.0, 3.0, 1e-10) },
+  { "%f", "1.1f", f("%f", string.unpack("f", string.pack("f", 1.1))) },
+  { "%p %p", "(void *)0, (void *)0x7f0000001230", "(nil) 0x7f0000001230" },
+  { "%16p|%-16p|", "(void *)0xabc, (void *)0xabc",
+    "           0xabc|0xabc           |" },
+  { "100%% %d%%", "5", "100% 5%" },
+  { "plain, no arguments", nil, "plain, no arguments" },
+  { "%d %s %f %c %lld", '1, "two", 3.0, \'4\', 5ll', "1 two 3.000000 4 5" },
+  { "%s|%s", '"", nothing', "|" .. "(null)" },
+  { "%zu %zd %jd %td", "(size_t)7, (long)-7, -8ll, (long)-9", "7 -7 -8 -9" },
+  { "%d %d %d %d %d %d %d %d %d %d %d %d", "1,2,3,4,5,6,7,8,9,10,11,12",
+    "1 2 3 4 5 6 7 8 9 10 11 12" },
+  { "a\\tb\\\\ \\\"quoted\\\"", nil, 'a\tb\\ "quoted"' },
+}
+
+local function source()
+  local lines = { [[extern "C" __global__ void print(const char *nothing) {]] }
+  for k, case in ipairs(cases) do
+    lines[#lines + 1] = ('  printf("%d:%s\\n"%s);'):format(k, case[1],
+      case[2] and ", " .. case[2] or "")
+  end
+  lines[#lines + 1] = [[
+}
+extern "C" __global__ void results(int *o) {
+  o[0] = printf("");
+  o[1] = printf("no conversion\n");
+  o[2] = printf("%d %s\n", 5, "x");
+}
+extern "C" __global__ void many(int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = 0; k < n; k++) printf("%d.%d\n", i, k);
+}]]
+  return table.concat(lines, "\n")
+end
+
+local HEAD = [[
+local tp = require "tpstream"
+local ok, module = pcall(tp.compile, [=[%s]=])
+if not ok then
+  if module.code ~= "TPSTREAM_ERROR_NO_COMPILER" then error(module) end
+  local kept <close> = assert(io.open "spec/ptx/print.ptx")
+  module = tp.load(kept:read "a")
+end
+%s
+tp.current_stream():synchronize()]]
+
+local function script(body)
+  local r = run.script(HEAD:format(source(), body))
+  assert.equal(0, r.status, r.stderr)
+  return r.stdout
+end
+
+describe("a kernel prints", function()
+  it("(and is kept)", function() -- for a machine without NVRTC
+    local module <close> = program("print", source())
+    assert.same({ "many", "print", "results" }, (function()
+      local names = module:kernels()
+      table.sort(names)
+      return names
+    end)())
+  end)
+
+  it("every conversion", function()
+    local out = script 'module:kernel "print":launch({ grid = 1, block = 1 }, nil)'
+    local got = {}
+    for line in out:gmatch "[^\n]*\n" do
+      local k, text = line:match "^(%d+):(.*)\n$"
+      if k then got[tonumber(k)] = text end
+    end
+    for k, case in ipairs(cases) do assert.equal(case[3], got[k], case[1]) end
+  end)
+
+  it("and is told how many arguments went", function()
+    local out = script [[
+local o = tp.zeros("i32", 3)
+module:kernel "results":launch({ grid = 1, block = 1 }, o)
+local r = o:read()
+print("results", table.concat(r, " "))]]
+    assert.equal("no conversion\n5 x\nresults\t0 0 2\n", out)
+  end)
+
+  it("every line of many threads, each thread's in order", function()
+    local out = script 'module:kernel "many":launch({ grid = 5, block = 40 }, 9)'
+    local next_, count = {}, 0
+    for i, k in out:gmatch "(%d+)%.(%d+)\n" do
+      assert.equal(next_[i] or 0, tonumber(k))
+      next_[i], count = k + 1, count + 1
+    end
+    assert.equal(5 * 40 * 9, count)
+  end)
+end)
