@@ -19,7 +19,9 @@ local SOURCE = [=[
 #include <cub/warp/warp_scan.cuh>
 enum { T = 128, ITEMS = 4 };
 struct Less {
-  template <class X> __device__ bool operator()(X a, X b) const { return a < b; }
+  template <class X> __device__ bool operator()(X a, X b) const {
+    return a < b;
+  }
 };
 struct Max {
   __device__ int operator()(int a, int b) const { return a > b ? a : b; }
@@ -50,7 +52,10 @@ template <cub::BlockLoadAlgorithm L, cub::BlockStoreAlgorithm S>
 __device__ void move_with(const int *in, int *out, int n) {
   using Load = cub::BlockLoad<int, T, ITEMS, L>;
   using Store = cub::BlockStore<int, T, ITEMS, S>;
-  __shared__ union { typename Load::TempStorage load; typename Store::TempStorage store; } t;
+  __shared__ union {
+    typename Load::TempStorage load;
+    typename Store::TempStorage store;
+  } t;
   int v[ITEMS];
   Load(t.load).Load(in, v, n, -1);
   __syncthreads();
@@ -76,13 +81,22 @@ __global__ void reduce(const int *in, int *out) {
   __syncthreads();
   reduce_with<cub::BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY>(in, out + 4);
 }
-__global__ void scan_raking(const int *in, int *out) { scan_with<cub::BLOCK_SCAN_RAKING>(in, out); }
-__global__ void scan_memoize(const int *in, int *out) { scan_with<cub::BLOCK_SCAN_RAKING_MEMOIZE>(in, out); }
-__global__ void scan_warps(const int *in, int *out) { scan_with<cub::BLOCK_SCAN_WARP_SCANS>(in, out); }
+__global__ void scan_raking(const int *in, int *out) {
+  scan_with<cub::BLOCK_SCAN_RAKING>(in, out);
+}
+__global__ void scan_memoize(const int *in, int *out) {
+  scan_with<cub::BLOCK_SCAN_RAKING_MEMOIZE>(in, out);
+}
+__global__ void scan_warps(const int *in, int *out) {
+  scan_with<cub::BLOCK_SCAN_WARP_SCANS>(in, out);
+}
 __global__ void sort_keys(const int *in, int *out, const float *f, float *g) {
   using Sort = cub::BlockRadixSort<int, T, ITEMS>;
   using SortF = cub::BlockRadixSort<float, T, ITEMS, int>;
-  __shared__ union { Sort::TempStorage a; SortF::TempStorage b; } t;
+  __shared__ union {
+    Sort::TempStorage a;
+    SortF::TempStorage b;
+  } t;
   int v[ITEMS], at[ITEMS];
   float w[ITEMS];
   for (int k = 0; k < ITEMS; k++) {
@@ -105,10 +119,19 @@ __global__ void sort_merge(const long long *in, long long *out) {
   Sort(t).Sort(v, Less());
   for (int k = 0; k < ITEMS; k++) out[threadIdx.x * ITEMS + k] = v[k];
 }
-__global__ void move_direct(const int *in, int *out, int n) { move_with<cub::BLOCK_LOAD_DIRECT, cub::BLOCK_STORE_DIRECT>(in, out, n); }
-__global__ void move_striped(const int *in, int *out, int n) { move_with<cub::BLOCK_LOAD_STRIPED, cub::BLOCK_STORE_STRIPED>(in, out, n); }
-__global__ void move_vectors(const int *in, int *out, int n) { move_with<cub::BLOCK_LOAD_VECTORIZE, cub::BLOCK_STORE_VECTORIZE>(in, out, n); }
-__global__ void move_transposed(const int *in, int *out, int n) { move_with<cub::BLOCK_LOAD_TRANSPOSE, cub::BLOCK_STORE_WARP_TRANSPOSE>(in, out, n); }
+__global__ void move_direct(const int *in, int *out, int n) {
+  move_with<cub::BLOCK_LOAD_DIRECT, cub::BLOCK_STORE_DIRECT>(in, out, n);
+}
+__global__ void move_striped(const int *in, int *out, int n) {
+  move_with<cub::BLOCK_LOAD_STRIPED, cub::BLOCK_STORE_STRIPED>(in, out, n);
+}
+__global__ void move_vectors(const int *in, int *out, int n) {
+  move_with<cub::BLOCK_LOAD_VECTORIZE, cub::BLOCK_STORE_VECTORIZE>(in, out, n);
+}
+__global__ void move_transposed(const int *in, int *out, int n) {
+  move_with<cub::BLOCK_LOAD_TRANSPOSE, cub::BLOCK_STORE_WARP_TRANSPOSE>(in, out,
+                                                                        n);
+}
 __global__ void histogram(const unsigned char *in, unsigned *out) {
   count_with<cub::BLOCK_HISTO_ATOMIC>(in, out);
   __syncthreads();
@@ -118,7 +141,11 @@ __global__ void neighbours(const int *in, int *out) {
   using Flag = cub::BlockDiscontinuity<int, T>;
   using Difference = cub::BlockAdjacentDifference<int, T>;
   using Exchange = cub::BlockExchange<int, T, ITEMS>;
-  __shared__ union { Flag::TempStorage f; Difference::TempStorage d; Exchange::TempStorage e; } t;
+  __shared__ union {
+    Flag::TempStorage f;
+    Difference::TempStorage d;
+    Exchange::TempStorage e;
+  } t;
   int v[1] = {in[threadIdx.x]}, r[1];
   bool heads[1];
   Flag(t.f).FlagHeads(heads, v, cuda::std::not_equal_to<int>());
@@ -151,16 +178,22 @@ __global__ void warps(const int *in, int *out) {
   Sort(m[i / 32]).Sort(two, Less());
   out[4 * T + 2 * i] = two[0], out[4 * T + 2 * i + 1] = two[1];
 }
-using Policy = cub::AgentReducePolicy<T, ITEMS, int, 4, cub::BLOCK_REDUCE_WARP_REDUCTIONS, cub::LOAD_DEFAULT>;
+using Policy =
+    cub::AgentReducePolicy<T, ITEMS, int, 4, cub::BLOCK_REDUCE_WARP_REDUCTIONS,
+                           cub::LOAD_DEFAULT>;
 __global__ void agent(const int *in, long long *out, int n) {
-  using Agent = cub::detail::reduce::AgentReduce<Policy, const int *, long long *, int, cuda::std::plus<long long>, long long>;
+  using Agent =
+      cub::detail::reduce::AgentReduce<Policy, const int *, long long *, int,
+                                       cuda::std::plus<long long>, long long>;
   __shared__ Agent::TempStorage t;
   int part = (n + gridDim.x - 1) / gridDim.x;
   part = (part + T * ITEMS - 1) / (T * ITEMS) * (T * ITEMS);
   int first = blockIdx.x * part, last = first + part < n ? first + part : n;
   if (first >= n) return;
-  long long sum = Agent(t, in, cuda::std::plus<long long>()).ConsumeRange(first, last);
-  if (threadIdx.x == 0) atomicAdd((unsigned long long *)out, (unsigned long long)sum);
+  long long sum =
+      Agent(t, in, cuda::std::plus<long long>()).ConsumeRange(first, last);
+  if (threadIdx.x == 0)
+    atomicAdd((unsigned long long *)out, (unsigned long long)sum);
 }
 }
 ]=]

@@ -23,14 +23,25 @@ template <int Size> __device__ void tiles(const int *in, int *out, int n) {
   int all;
   unsigned same = tile.match_all(v & 1, all);
   out[6 * n + i] = same + (all != 0);
-  out[7 * n + i] = cg::inclusive_scan(tile, v, [](int a, int b) { return a > b ? a : b; });
+  out[7 * n + i] =
+      cg::inclusive_scan(tile, v, [](int a, int b) { return a > b ? a : b; });
 }
 extern "C" {
-__global__ void tiles_2(const int *in, int *out, int n) { tiles<2>(in, out, n); }
-__global__ void tiles_4(const int *in, int *out, int n) { tiles<4>(in, out, n); }
-__global__ void tiles_8(const int *in, int *out, int n) { tiles<8>(in, out, n); }
-__global__ void tiles_16(const int *in, int *out, int n) { tiles<16>(in, out, n); }
-__global__ void tiles_32(const int *in, int *out, int n) { tiles<32>(in, out, n); }
+__global__ void tiles_2(const int *in, int *out, int n) {
+  tiles<2>(in, out, n);
+}
+__global__ void tiles_4(const int *in, int *out, int n) {
+  tiles<4>(in, out, n);
+}
+__global__ void tiles_8(const int *in, int *out, int n) {
+  tiles<8>(in, out, n);
+}
+__global__ void tiles_16(const int *in, int *out, int n) {
+  tiles<16>(in, out, n);
+}
+__global__ void tiles_32(const int *in, int *out, int n) {
+  tiles<32>(in, out, n);
+}
 // Coalesced groups within branches: everything relative to who is there.
 __global__ void coalesced(const int *in, int *out, int n) {
   int i = threadIdx.x, v = in[i];
@@ -57,19 +68,22 @@ __global__ void labeled(const int *in, int *out, int n) {
   auto tile = cg::tiled_partition<32>(cg::this_thread_block());
   int i = threadIdx.x, v = in[i];
   auto part = cg::labeled_partition(tile, v % 5);
-  out[i] = part.num_threads() * 10000 + part.thread_rank() * 100 + cg::reduce(part, 1, cg::plus<int>());
+  out[i] = part.num_threads() * 10000 + part.thread_rank() * 100 +
+           cg::reduce(part, 1, cg::plus<int>());
   auto two = cg::binary_partition(tile, v > 50);
   out[n + i] = cg::reduce(two, v, cg::greater<int>());
 }
 __global__ void block_group(const long long *in, long long *out, int n) {
   auto b = cg::this_thread_block();
   __shared__ long long s[256];
-  s[b.thread_rank()] = in[b.group_index().x * b.num_threads() + b.thread_rank()];
+  s[b.thread_rank()] =
+      in[b.group_index().x * b.num_threads() + b.thread_rank()];
   b.sync();
   auto token = b.barrier_arrive();
   long long v = s[b.num_threads() - 1 - b.thread_rank()];
   b.barrier_wait(cuda::std::move(token));
-  out[b.group_index().x * b.num_threads() + b.thread_rank()] = v + b.dim_threads().x;
+  out[b.group_index().x * b.num_threads() + b.thread_rank()] =
+      v + b.dim_threads().x;
   if (cg::this_thread().thread_rank() != 0) out[0] = -1;
 }
 __global__ void typed(const float *f, const double *d, float *of, double *od) {

@@ -9,15 +9,20 @@ local SOURCE = [=[
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
-template <class H, class H2> __device__ void compare(const H *x, const H *y, unsigned *o, H v, H w, H2 p, H2 q) {
+template <class H, class H2>
+__device__ void compare(const H *x, const H *y, unsigned *o, H v, H w, H2 p,
+                        H2 q) {
   unsigned r = 0, bit = 0;
 #define C(e) r |= (unsigned)(e) << bit++;
-  C(__heq(v, w)) C(__hne(v, w)) C(__hlt(v, w)) C(__hle(v, w)) C(__hgt(v, w)) C(__hge(v, w))
-  C(__hequ(v, w)) C(__hneu(v, w)) C(__hltu(v, w)) C(__hleu(v, w)) C(__hgtu(v, w)) C(__hgeu(v, w))
-  C(__hisnan(v)) C(__hisinf(w) != 0) C(__hbeq2(p, q)) C(__hbltu2(p, q))
-  C(__low2float(__hgt2(p, q)) == 1.f) C(__high2float(__hneu2(p, q)) == 1.f)
-  C(__heq2_mask(p, q) == 0xffff0000) C(__hltu2_mask(p, q) & 1)
-  o[threadIdx.x] = r;
+  C(__heq(v, w))
+  C(__hne(v, w)) C(__hlt(v, w)) C(__hle(v, w)) C(__hgt(v, w)) C(__hge(v, w))
+      C(__hequ(v, w)) C(__hneu(v, w)) C(__hltu(v, w)) C(__hleu(v, w))
+          C(__hgtu(v, w)) C(__hgeu(v, w)) C(__hisnan(v)) C(__hisinf(w) != 0)
+              C(__hbeq2(p, q)) C(__hbltu2(p, q))
+                  C(__low2float(__hgt2(p, q)) == 1.f)
+                      C(__high2float(__hneu2(p, q)) == 1.f)
+                          C(__heq2_mask(p, q) == 0xffff0000)
+                              C(__hltu2_mask(p, q) & 1) o[threadIdx.x] = r;
 }
 extern "C" {
 __global__ void fp8(const float *x, unsigned char *o, float *back, int n) {
@@ -29,17 +34,20 @@ __global__ void fp8(const float *x, unsigned char *o, float *back, int n) {
   o[2 * n + i] = __nv_cvt_float_to_fp8(x[i], __NV_NOSAT, __NV_E4M3);
   o[3 * n + i] = __nv_cvt_float_to_fp8(x[i], __NV_NOSAT, __NV_E5M2);
   o[4 * n + i] = __nv_fp8_e4m3((double)x[i]).__x;
-  __nv_fp8x2_storage_t pair = __nv_cvt_float2_to_fp8x2(make_float2(x[i], -x[i]), __NV_SATFINITE, __NV_E4M3);
+  __nv_fp8x2_storage_t pair = __nv_cvt_float2_to_fp8x2(
+      make_float2(x[i], -x[i]), __NV_SATFINITE, __NV_E4M3);
   o[5 * n + i] = pair & 255;
   o[6 * n + i] = pair >> 8;
-  __half_raw h = __nv_cvt_fp8_to_halfraw(i, __NV_E4M3), k = __nv_cvt_fp8_to_halfraw(i, __NV_E5M2);
+  __half_raw h = __nv_cvt_fp8_to_halfraw(i, __NV_E4M3),
+             k = __nv_cvt_fp8_to_halfraw(i, __NV_E5M2);
   back[i] = __half2float(__half(h));
   back[n + i] = __half2float(__half(k));
   __nv_fp8_e4m3 r;
   r.__x = i;
   back[2 * n + i] = float(r);
 }
-__global__ void roundings(const float *x, const double *d, __half *h, __nv_bfloat16 *b, int n) {
+__global__ void roundings(const float *x, const double *d, __half *h,
+                          __nv_bfloat16 *b, int n) {
   int i = threadIdx.x;
   h[i] = __float2half_rn(x[i]);
   h[n + i] = __float2half_rz(x[i]);
@@ -52,32 +60,83 @@ __global__ void roundings(const float *x, const double *d, __half *h, __nv_bfloa
   b[3 * n + i] = __float2bfloat16_rd(x[i]);
   b[4 * n + i] = __double2bfloat16(d[i]);
 }
-#define FROM(type, T) \
-  o[i] = T##2int_rn(v), o[n + i] = T##2int_rz(v), o[2 * n + i] = T##2int_ru(v), o[3 * n + i] = T##2int_rd(v); \
-  o[4 * n + i] = T##2uint_rn(v), o[5 * n + i] = T##2ll_rz(v), o[6 * n + i] = T##2short_rn(v), o[7 * n + i] = T##2ull_ru(v);
-__global__ void half_to_int(const __half *x, long long *o, int n) { int i = threadIdx.x; __half v = x[i]; FROM(__half, __half) }
-__global__ void bf_to_int(const __nv_bfloat16 *x, long long *o, int n) { int i = threadIdx.x; __nv_bfloat16 v = x[i]; FROM(__nv_bfloat16, __bfloat16) }
+#define FROM(type, T)                                                          \
+  o[i] = T##2int_rn(v), o[n + i] = T##2int_rz(v),                              \
+  o[2 * n + i] = T##2int_ru(v), o[3 * n + i] = T##2int_rd(v);                  \
+  o[4 * n + i] = T##2uint_rn(v), o[5 * n + i] = T##2ll_rz(v),                  \
+            o[6 * n + i] = T##2short_rn(v), o[7 * n + i] = T##2ull_ru(v);
+__global__ void half_to_int(const __half *x, long long *o, int n) {
+  int i = threadIdx.x;
+  __half v = x[i];
+  FROM(__half, __half)
+}
+__global__ void bf_to_int(const __nv_bfloat16 *x, long long *o, int n) {
+  int i = threadIdx.x;
+  __nv_bfloat16 v = x[i];
+  FROM(__nv_bfloat16, __bfloat16)
+}
 __global__ void int_to(const int *x, __half *h, __nv_bfloat16 *b, int n) {
   int i = threadIdx.x;
-  h[i] = __int2half_rn(x[i]), h[n + i] = __int2half_rz(x[i]), h[2 * n + i] = __ll2half_rd(x[i]), h[3 * n + i] = __short2half_ru((short)x[i]);
-  b[i] = __int2bfloat16_rn(x[i]), b[n + i] = __int2bfloat16_rz(x[i]), b[2 * n + i] = __ll2bfloat16_rd(x[i]), b[3 * n + i] = __short2bfloat16_ru((short)x[i]);
+  h[i] = __int2half_rn(x[i]), h[n + i] = __int2half_rz(x[i]),
+  h[2 * n + i] = __ll2half_rd(x[i]),
+  h[3 * n + i] = __short2half_ru((short)x[i]);
+  b[i] = __int2bfloat16_rn(x[i]), b[n + i] = __int2bfloat16_rz(x[i]),
+  b[2 * n + i] = __ll2bfloat16_rd(x[i]),
+  b[3 * n + i] = __short2bfloat16_ru((short)x[i]);
 }
-__global__ void half_compare(const __half *x, const __half *y, unsigned *o) { __half v = x[threadIdx.x], w = y[threadIdx.x]; compare(x, y, o, v, w, __halves2half2(v, w), __halves2half2(w, w)); }
-__global__ void bf_compare(const __nv_bfloat16 *x, const __nv_bfloat16 *y, unsigned *o) { __nv_bfloat16 v = x[threadIdx.x], w = y[threadIdx.x]; compare(x, y, o, v, w, __halves2bfloat162(v, w), __halves2bfloat162(w, w)); }
+__global__ void half_compare(const __half *x, const __half *y, unsigned *o) {
+  __half v = x[threadIdx.x], w = y[threadIdx.x];
+  compare(x, y, o, v, w, __halves2half2(v, w), __halves2half2(w, w));
+}
+__global__ void bf_compare(const __nv_bfloat16 *x, const __nv_bfloat16 *y,
+                           unsigned *o) {
+  __nv_bfloat16 v = x[threadIdx.x], w = y[threadIdx.x];
+  compare(x, y, o, v, w, __halves2bfloat162(v, w), __halves2bfloat162(w, w));
+}
 __global__ void pairs(const __half2 *x, const __half2 *y, __half2 *o, int n) {
   int i = threadIdx.x;
   __half2 a = x[i], b = y[i];
   int k = 0;
 #define P(e) o[(k++) * n + i] = (e)
-  P(a + b); P(a - b); P(a * b); P(__hfma2(a, b, a)); P(__hfma2_relu(a, b, a)); P(__hfma2_sat(a, b, a)); P(__hmul2_sat(a, b)); P(__hneg2(a)); P(__habs2(a));
-  P(__hmax2_nan(a, b)); P(__hmin2(a, b)); P(__lowhigh2highlow(a)); P(__highs2half2(a, b)); P(__lows2half2(a, b)); P(__low2half2(a));
-  P(h2floor(a)); P(h2ceil(a)); P(h2trunc(a)); P(h2rint(a)); P(__hcmadd(a, b, a)); P(__float22half2_rn(make_float2(1.1f, (float)i))); P(__floats2half2_rn(i, 0.1f));
+  P(a + b);
+  P(a - b);
+  P(a * b);
+  P(__hfma2(a, b, a));
+  P(__hfma2_relu(a, b, a));
+  P(__hfma2_sat(a, b, a));
+  P(__hmul2_sat(a, b));
+  P(__hneg2(a));
+  P(__habs2(a));
+  P(__hmax2_nan(a, b));
+  P(__hmin2(a, b));
+  P(__lowhigh2highlow(a));
+  P(__highs2half2(a, b));
+  P(__lows2half2(a, b));
+  P(__low2half2(a));
+  P(h2floor(a));
+  P(h2ceil(a));
+  P(h2trunc(a));
+  P(h2rint(a));
+  P(__hcmadd(a, b, a));
+  P(__float22half2_rn(make_float2(1.1f, (float)i)));
+  P(__floats2half2_rn(i, 0.1f));
 }
 __global__ void math(const __half2 *x, __half2 *o, int n) {
   int i = threadIdx.x;
   __half2 a = x[i];
   int k = 0;
-  P(h2sqrt(a)); P(h2rsqrt(a)); P(h2exp(a)); P(h2exp2(a)); P(h2exp10(a)); P(h2log(a)); P(h2log2(a)); P(h2log10(a)); P(h2sin(a)); P(h2cos(a)); P(h2rcp(a)); P(h2tanh(a));
+  P(h2sqrt(a));
+  P(h2rsqrt(a));
+  P(h2exp(a));
+  P(h2exp2(a));
+  P(h2exp10(a));
+  P(h2log(a));
+  P(h2log2(a));
+  P(h2log10(a));
+  P(h2sin(a));
+  P(h2cos(a));
+  P(h2rcp(a));
+  P(h2tanh(a));
 }
 }
 ]=]

@@ -4,6 +4,8 @@ local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
 local near = numbers.assert_near
 local SOURCE = [=[
+#include <cfloat>
+#include <cstdint>
 #include <cuda/std/array>
 #include <cuda/std/atomic>
 #include <cuda/std/bit>
@@ -31,16 +33,18 @@ local SOURCE = [=[
 #include <cuda/std/type_traits>
 #include <cuda/std/utility>
 #include <cuda/std/variant>
-#include <cfloat>
-#include <cstdint>
 #include <thrust/functional.h>
 #include <thrust/pair.h>
 #include <thrust/tuple.h>
 namespace std_ = cuda::std;
-struct Circle { float r; };
-struct Square { float a; };
+struct Circle {
+  float r;
+};
+struct Square {
+  float a;
+};
 struct SizeOf {
-  template <class S> __device__ float operator()(S s) { return sizeof s;  }
+  template <class S> __device__ float operator()(S s) { return sizeof s; }
 };
 extern "C" {
 __global__ void bits(const unsigned *x, unsigned *o, int n) {
@@ -56,9 +60,16 @@ __global__ void bits(const unsigned *x, unsigned *o, int n) {
 }
 __global__ void complexes(const double2 *x, double2 *o, int n) {
   int i = threadIdx.x;
-  std_::complex<double> a(x[i].x, x[i].y), b(x[(i + 1) % n].x, x[(i + 1) % n].y);
-  std_::complex<double> r[6] = {a * b, a / b, std_::exp(a), std_::sqrt(a), std_::conj(a) + std_::norm(b), std_::polar(2.0, a.real())};
-  for (int k = 0; k < 6; k++) o[k * n + i] = make_double2(r[k].real(), r[k].imag());
+  std_::complex<double> a(x[i].x, x[i].y),
+      b(x[(i + 1) % n].x, x[(i + 1) % n].y);
+  std_::complex<double> r[6] = {a * b,
+                                a / b,
+                                std_::exp(a),
+                                std_::sqrt(a),
+                                std_::conj(a) + std_::norm(b),
+                                std_::polar(2.0, a.real())};
+  for (int k = 0; k < 6; k++)
+    o[k * n + i] = make_double2(r[k].real(), r[k].imag());
 }
 __global__ void vocabulary(const float *x, float *o, int n) {
   int i = threadIdx.x;
@@ -76,37 +87,52 @@ __global__ void vocabulary(const float *x, float *o, int n) {
   if (v < 0) result = std_::unexpected<int>(i);
   o[2 * n + i] = result ? *result : (float)result.error();
   std_::variant<Circle, Square> shape;
-  if (i & 1) shape = Circle{v}; else shape = Square{v};
-  o[3 * n + i] = std_::holds_alternative<Circle>(shape) ? 3 * std_::get<Circle>(shape).r * v : std_::get<Square>(shape).a * v;
+  if (i & 1) shape = Circle{v};
+  else shape = Square{v};
+  o[3 * n + i] = std_::holds_alternative<Circle>(shape)
+                     ? 3 * std_::get<Circle>(shape).r * v
+                     : std_::get<Square>(shape).a * v;
   o[4 * n + i] = std_::visit(SizeOf(), shape);
   // tuple, pair, utility, functional
   std_::tuple<int, float, char> t{i, v, 'x'};
   auto [number, value, letter] = t;
   std_::swap(number, std_::get<0>(t));
-  o[5 * n + i] = std_::apply([](int a, float b, char c) { return a + b + c; }, t);
-  o[6 * n + i] = std_::invoke(std_::plus<>{}, v, 1.f) + std_::multiplies<float>{}(v, 2.f) + std_::get<0>(std_::make_pair(number, letter));
+  o[5 * n + i] =
+      std_::apply([](int a, float b, char c) { return a + b + c; }, t);
+  o[6 * n + i] = std_::invoke(std_::plus<>{}, v, 1.f) +
+                 std_::multiplies<float>{}(v, 2.f) +
+                 std_::get<0>(std_::make_pair(number, letter));
   // mdspan: a transposed walk
   std_::mdspan<const float, std_::extents<int, 4, 2>> m(near.data());
   float sum = 0;
-  for (int c = 0; c < 2; c++) for (int r = 0; r < 4; r++) sum = sum * 0.5f + m(r, c);
+  for (int c = 0; c < 2; c++)
+    for (int r = 0; r < 4; r++) sum = sum * 0.5f + m(r, c);
   o[7 * n + i] = sum;
   // cmath
   o[8 * n + i] = std_::hypot(v, 2.f) + std_::fabs(v) + std_::floor(v);
-  o[9 * n + i] = std_::isfinite(v) + std_::signbit(v) * 2 + std_::isnan(std_::sqrt(-1.f - v * v)) * 4;
+  o[9 * n + i] = std_::isfinite(v) + std_::signbit(v) * 2 +
+                 std_::isnan(std_::sqrt(-1.f - v * v)) * 4;
 }
 __global__ void constants(long long *o) {
-  static_assert(std_::is_same_v<std_::common_type_t<int, long long>, long long>);
-  static_assert(std_::integral<std_::uint8_t> && !std_::is_trivially_copyable_v<void>);
+  static_assert(
+      std_::is_same_v<std_::common_type_t<int, long long>, long long>);
+  static_assert(std_::integral<std_::uint8_t> &&
+                !std_::is_trivially_copyable_v<void>);
   o[0] = std_::numeric_limits<long long>::min();
   o[1] = std_::numeric_limits<unsigned short>::max();
   o[2] = std_::numeric_limits<double>::digits;
   o[3] = INT_MAX;
   o[4] = std_::gcd(84, 36) * 1000 + std_::lcm(4, 6);
-  o[5] = std_::chrono::duration_cast<std_::chrono::milliseconds>(std_::chrono::minutes(3) + std_::chrono::seconds(5)).count();
+  o[5] = std_::chrono::duration_cast<std_::chrono::milliseconds>(
+             std_::chrono::minutes(3) + std_::chrono::seconds(5))
+             .count();
   o[6] = std_::ratio_multiply<std_::ratio<3, 4>, std_::ratio<8, 9>>::num;
   o[7] = FLT_DIG + DBL_MANT_DIG;
   auto before = std_::chrono::system_clock::now(), start = before;
-  for (int k = 0; k < 1000 && before == start; k++) { __nanosleep(1000); start = std_::chrono::system_clock::now(); }
+  for (int k = 0; k < 1000 && before == start; k++) {
+    __nanosleep(1000);
+    start = std_::chrono::system_clock::now();
+  }
   o[8] = start > before && before.time_since_epoch().count() > 0;
   auto h0 = std_::chrono::high_resolution_clock::now();
   o[9] = std_::chrono::high_resolution_clock::now() >= h0;
@@ -124,7 +150,9 @@ __global__ void thrusts(const int *x, int *o, int n) {
   auto t = thrust::make_tuple(v, 2.5f, i);
   o[i] = thrust::plus<int>()(v, 3) * thrust::maximum<int>()(v, 10);
   o[n + i] = thrust::get<0>(t) + thrust::get<2>(t) + p.second;
-  o[2 * n + i] = thrust::logical_not<bool>()(v > 50) + thrust::greater<int>()(v, i) * 2 + thrust::modulus<int>()(v, 7) * 4;
+  o[2 * n + i] = thrust::logical_not<bool>()(v > 50) +
+                 thrust::greater<int>()(v, i) * 2 +
+                 thrust::modulus<int>()(v, 7) * 4;
   o[3 * n + i] = cuda::std::identity()(v) ^ thrust::bit_or<int>()(v, 1);
 }
 }

@@ -16,16 +16,22 @@ __global__ void partial(const int *in, const unsigned *masks, int *o) {
   unsigned m = masks[which];
   int r[9];
   if (which == 0) {
-    r[0] = __shfl_sync(m, v, 31 - __clz(m)), r[1] = __any_sync(m, v > 50), r[2] = __all_sync(m, v < 90);
-    r[3] = __ballot_sync(m, v & 1), r[4] = __match_any_sync(m, v & 3), r[5] = __reduce_add_sync(m, v);
+    r[0] = __shfl_sync(m, v, 31 - __clz(m)), r[1] = __any_sync(m, v > 50),
+    r[2] = __all_sync(m, v < 90);
+    r[3] = __ballot_sync(m, v & 1), r[4] = __match_any_sync(m, v & 3),
+    r[5] = __reduce_add_sync(m, v);
     r[6] = __reduce_max_sync(m, v), r[7] = __reduce_xor_sync(m, (unsigned)v);
   } else if (which == 1) {
-    r[0] = __shfl_sync(m, v, 31 - __clz(m)), r[1] = __any_sync(m, v > 50), r[2] = __all_sync(m, v < 90);
-    r[3] = __ballot_sync(m, v & 1), r[4] = __match_any_sync(m, v & 3), r[5] = __reduce_add_sync(m, v);
+    r[0] = __shfl_sync(m, v, 31 - __clz(m)), r[1] = __any_sync(m, v > 50),
+    r[2] = __all_sync(m, v < 90);
+    r[3] = __ballot_sync(m, v & 1), r[4] = __match_any_sync(m, v & 3),
+    r[5] = __reduce_add_sync(m, v);
     r[6] = __reduce_max_sync(m, v), r[7] = __reduce_xor_sync(m, (unsigned)v);
   } else {
-    r[0] = __shfl_sync(m, v, 31 - __clz(m)), r[1] = __any_sync(m, v > 50), r[2] = __all_sync(m, v < 90);
-    r[3] = __ballot_sync(m, v & 1), r[4] = __match_any_sync(m, v & 3), r[5] = __reduce_add_sync(m, v);
+    r[0] = __shfl_sync(m, v, 31 - __clz(m)), r[1] = __any_sync(m, v > 50),
+    r[2] = __all_sync(m, v < 90);
+    r[3] = __ballot_sync(m, v & 1), r[4] = __match_any_sync(m, v & 3),
+    r[5] = __reduce_add_sync(m, v);
     r[6] = __reduce_max_sync(m, v), r[7] = __reduce_xor_sync(m, (unsigned)v);
   }
   int all;
@@ -36,7 +42,9 @@ __global__ void partial(const int *in, const unsigned *masks, int *o) {
 }
 __global__ void reductions(const int *in, int *o) {
   int t = threadIdx.x;
-  unsigned m = t % 3 == 0 ? 0x49249249u : t % 3 == 1 ? 0x92492492u : 0x24924924u;
+  unsigned m = t % 3 == 0   ? 0x49249249u
+               : t % 3 == 1 ? 0x92492492u
+                            : 0x24924924u;
   o[t] = __reduce_min_sync(m, in[t]);
   o[32 + t] = __reduce_max_sync(m, in[t]);
   o[64 + t] = __reduce_min_sync(m, (unsigned)in[t]);
@@ -57,7 +65,8 @@ __global__ void staggered(const int *in, int *o) {
   }
   o[t] = sum;
 }
-__global__ void types(const long long *l, const double *d, long long *ol, double *od) {
+__global__ void types(const long long *l, const double *d, long long *ol,
+                      double *od) {
   int t = threadIdx.x;
   ol[t] = __shfl_xor_sync(~0u, l[t], 5);
   od[t] = __shfl_down_sync(~0u, d[t], 3, 8);
@@ -68,17 +77,26 @@ __global__ void barrier_reductions(const int *in, int *o, int n) {
   unsigned a, b, c;
   // the two halves of the block at barriers of their own
   int id = t < n ? 4 : 5, count = t < n ? n : blockDim.x - n;
-  asm volatile("{ .reg .pred p, q; setp.ne.s32 p, %3, 0; setp.ne.s32 q, %4, 0;\n"
-               "barrier.red.popc.u32 %0, %5, %6, p;\n"
-               "barrier.red.and.pred q, %5, %6, q; selp.u32 %1, 1, 0, q;\n"
-               "barrier.red.or.pred q, %5, %6, !p; selp.u32 %2, 1, 0, q; }"
-               : "=r"(a), "=r"(b), "=r"(c) : "r"(p), "r"(q), "r"(id), "r"(count) : "memory");
+  asm volatile(
+      "{ .reg .pred p, q; setp.ne.s32 p, %3, 0; setp.ne.s32 q, %4, 0;\n"
+      "barrier.red.popc.u32 %0, %5, %6, p;\n"
+      "barrier.red.and.pred q, %5, %6, q; selp.u32 %1, 1, 0, q;\n"
+      "barrier.red.or.pred q, %5, %6, !p; selp.u32 %2, 1, 0, q; }"
+      : "=r"(a), "=r"(b), "=r"(c)
+      : "r"(p), "r"(q), "r"(id), "r"(count)
+      : "memory");
   o[t] = a * 100 + b * 10 + c;
 }
-struct Big { int a[16]; };
+struct Big {
+  int a[16];
+};
 __device__ __noinline__ int pick(Big s, int i) { return s.a[i & 15]; }
 __device__ __noinline__ int pick_by(const Big &s, int i) { return s.a[i & 15]; }
-__device__ __noinline__ Big make(int k) { Big s; for (int i = 0; i < 16; i++) s.a[i] = i * k; return s; }
+__device__ __noinline__ Big make(int k) {
+  Big s;
+  for (int i = 0; i < 16; i++) s.a[i] = i * k;
+  return s;
+}
 __global__ void structs(const Big s, int *o, int n) {
   int t = threadIdx.x;
   const int *p = t & 1 ? s.a : s.a + 4;
@@ -133,9 +151,14 @@ struct Base {
 __device__ int destroyed;
 struct Derived : Base {
   int *more;
-  __device__ Derived(int k) : Base(k), more(new int[k + 1]) { for (int i = 0; i <= k; i++) more[i] = i * i; }
+  __device__ Derived(int k) : Base(k), more(new int[k + 1]) {
+    for (int i = 0; i <= k; i++) more[i] = i * i;
+  }
   __device__ int f(int x) override { return x * more[k]; }
-  __device__ ~Derived() override { delete[] more; atomicAdd(&destroyed, 1); }
+  __device__ ~Derived() override {
+    delete[] more;
+    atomicAdd(&destroyed, 1);
+  }
 };
 typedef int (*function)(int);
 __device__ __noinline__ int f_next(int x) { return x + 1; }
@@ -149,7 +172,8 @@ __global__ void make_objects(Base **objects, function *functions) {
   functions[t] = t % 3 == 0 ? f_next : t % 3 == 1 ? f_double : f_square;
   if (t == 0) chosen = f_square;
 }
-__global__ void use_objects(Base **objects, function *functions, int *o, int n) {
+__global__ void use_objects(Base **objects, function *functions, int *o,
+                            int n) {
   int t = threadIdx.x;
   o[t] = objects[t]->f(7);
   o[n + t] = functions[t](t);
@@ -169,7 +193,8 @@ __global__ void allocate(int **p, int n) {
 __global__ void check(int **p, int *o, int n) {
   int t = threadIdx.x, good = 0;
   int *mine = p[n - 1 - t];
-  for (int i = 0; i <= n - 1 - t; i++) good += mine[i] == (n - 1 - t) * 1000 + i;
+  for (int i = 0; i <= n - 1 - t; i++)
+    good += mine[i] == (n - 1 - t) * 1000 + i;
   o[t] = good * 2 + ((unsigned long long)mine % 16 == 0);
   free(mine);
   free(nullptr);
@@ -193,7 +218,11 @@ __global__ void exhaust(unsigned long long *o) {
   o[2] = malloc(1ull << 40) == nullptr;
 }
 __global__ void free_wrong(int *p) { free(p); }
-__global__ void free_twice() { void *p = malloc(64); free(p); free(p); }
+__global__ void free_twice() {
+  void *p = malloc(64);
+  free(p);
+  free(p);
+}
 }
 ]=]
 
@@ -276,8 +305,8 @@ describe("part of a warp", function()
   end)
 
   it("moves 64-bit values", function()
-    local ls, ds = g.ints(32, math.mininteger // 2, math.maxinteger // 2), nil
-    ds = g.reals(32, -1, 1)
+    local ls = g.ints(32, math.mininteger // 2, math.maxinteger // 2)
+    local ds = g.reals(32, -1, 1)
     local l <close> = tp.buffer("i64", ls)
     local d <close> = tp.buffer("f64", ds)
     local ol <close> = tp.zeros("i64", 64)
