@@ -115,10 +115,12 @@ describe("corpus 37 special registers", function()
     kernel "sregs":launch({ grid = grid, block = block, shared = 512 }, o, l)
     local r, w = o:read(), l:read()
     for t = 0, n - 1 do
-      local lane, local_ = t % block % 32, t % block
+      local lane = t % block % 32
       local function row(k) return r[k * n + t + 1] end
       assert.equal(lane, row(0))
-      assert.equal(local_ // 32, row(1))
+      -- %warpid is a place in the multiprocessor, the same for a whole warp.
+      assert.equal(r[n + t - lane + 1], row(1))
+      assert.is_true(row(1) < row(2))
       assert.is_true(row(2) >= block // 32)
       assert.is_true(row(3) < row(4), "%smid and %nsmid")
       assert.equal(1 << lane, row(5))

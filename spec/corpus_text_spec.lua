@@ -77,10 +77,10 @@ print(ok, e.code)]])
     assert.equal(1, count, r.stdout .. r.stderr)
   end)
 
-  -- Each flag, and the code that the device then answers with (3 is for debuggers;
-  -- 4 runs off the end of the kernel, which means nothing)
+  -- Each flag, and the code that the device then answers with (4 runs off the end of
+  -- the kernel, which means nothing)
   for flag, code in pairs { [0] = "none", [1] = "cudaErrorLaunchFailure",
-    [2] = "none" } do
+    [2] = "none", [3] = "cudaErrorLaunchFailure" } do
     it("19 trap_kernel " .. flag, function()
       local r = script("19_assert_trap.cu", ([[
 module:kernel "trap_kernel":launch({ grid = 2, block = 32 }, %d)

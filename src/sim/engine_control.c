@@ -337,8 +337,8 @@ HANDLER(malloc) {
     uint64_t bytes = argument64(e, s, 0, l);
     tps_sim_allocation *a = NULL;
     tps_error err;
-    if (bytes &&
-        tps_sim_allocate(e->launch->space, bytes, TPS_SIM_HEAP, &a, &err) != 0)
+    if (bytes == 0) bytes = 1; /* a pointer of its own, as on a GPU */
+    if (tps_sim_allocate(e->launch->space, bytes, TPS_SIM_HEAP, &a, &err) != 0)
       a = NULL;
     result64(e, s, l, a ? a->base : 0);
   }
@@ -358,7 +358,7 @@ HANDLER(free) {
                     "free of 0x%llx, which malloc has not returned",
                     (unsigned long long)p);
     if (!atomic_load(&a->live))
-      tps_sim_fault(e, i, (int)l, TPS_ILLEGAL_ADDRESS,
+      tps_sim_fault(e, i, (int)l, TPS_LAUNCH_FAILED,
                     "free of 0x%llx, which was freed before",
                     (unsigned long long)p);
     const tps_op *op = e->launch->config.op;

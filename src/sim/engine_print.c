@@ -78,6 +78,7 @@ typedef struct conversion {
   int width, precision; /* -1: none */
   int longs, shorts;
   char letter;
+  bool odd; /* a precision of *, which a GPU doesn't know */
 } conversion;
 
 static const char *number(const char *p, reader *r, int *value) {
@@ -104,8 +105,8 @@ static const char *parse(const char *p, reader *r, conversion *c) {
     if (!strchr(c->flags, '-')) c->flags[flags++] = '-';
     c->width = -c->width;
   }
-  if (*p == '.') p = number(p + 1, r, &c->precision);
-  if (c->precision < -1) c->precision = -1;
+  if (*p == '.' && p[1] == '*') c->odd = true, p += 2;
+  else if (*p == '.') p = number(p + 1, r, &c->precision);
   for (; *p && strchr("hlLqjzt", *p); p++) {
     if (*p == 'h') c->shorts++;
     else c->longs++;
@@ -167,8 +168,10 @@ static void add_padded_string(text *t, reader *r, const conversion *c) {
   free(s.bytes);
 }
 
-static void add_conversion(text *t, reader *r, const conversion *c) {
-  switch (c->letter) {
+/* `from` to `to` is how the conversion is written. */
+static void add_conversion(text *t, reader *r, const conversion *c,
+                           const char *from, const char *to) {
+  switch (c->odd ? 0 : c->letter) {
   case 'd':
   case 'i':
   case 'u':
@@ -193,7 +196,7 @@ static void add_conversion(text *t, reader *r, const conversion *c) {
   case 'p': format_one(t, c, "", (void *)(uintptr_t)argument(r, 8)); break;
   case 's': add_padded_string(t, r, c); break;
   case '%': add(t, "%", 1); break;
-  default: break; /* unknown letters print nothing */
+  default: add(t, from, (size_t)(to - from)); break; /* as a GPU does */
   }
 }
 
@@ -222,8 +225,9 @@ void tps_sim_vprintf(engine *e, const insn *i, unsigned lane, uint64_t format,
     p += plain;
     if (!*p) break;
     conversion c;
+    const char *from = p;
     p = parse(p + 1, &r, &c);
-    add_conversion(&out, &r, &c);
+    add_conversion(&out, &r, &c, from, p);
   }
   free(f.bytes);
   flush_text(e, &out);
