@@ -78,7 +78,7 @@ typedef struct conversion {
   int width, precision; /* -1: none */
   int longs, shorts;
   char letter;
-  bool odd; /* a precision of *, which a GPU doesn't know */
+  bool odd; /* a precision of * or a length that a GPU doesn't know */
 } conversion;
 
 static const char *number(const char *p, reader *r, int *value) {
@@ -109,7 +109,8 @@ static const char *parse(const char *p, reader *r, conversion *c) {
   else if (*p == '.') p = number(p + 1, r, &c->precision);
   for (; *p && strchr("hlLqjzt", *p); p++) {
     if (*p == 'h') c->shorts++;
-    else c->longs++;
+    else if (*p == 'l' || *p == 'L') c->longs++;
+    else c->odd = true;
   }
   c->letter = *p;
   return *p ? p + 1 : p;
