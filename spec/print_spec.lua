@@ -47,9 +47,9 @@ local cases = {
   { "%s|%s", '"", nothing', "|" .. "(null)" },
   { "%d %d %d %d %d %d %d %d %d %d %d %d", "1,2,3,4,5,6,7,8,9,10,11,12",
     "1 2 3 4 5 6 7 8 9 10 11 12" },
-  -- what a GPU doesn't know is printed as it stands, and takes no argument
-  { "[%y] [%zu] [%jd] [%td] %d [%*d] [%-*d] [%.*f] %d", "1, 6, 2, 6, 3, 4",
-    "[%y] [%zu] [%jd] [%td] 1 [     2] [3     ] [%.*f] 4" },
+  -- A letter that is none is printed as it stands and takes no argument. (hh, z, j, t
+  -- and a precision of * are C's on the simulated device; a GPU's printf is erratic.)
+  { "[%y] %d [%*d] [%-*d]", "1, 6, 2, 6, 3", "[%y] 1 [     2] [3     ]" },
   { "a\\tb\\\\ \\\"quoted\\\"", nil, 'a\tb\\ "quoted"' },
 }
 

@@ -78,7 +78,6 @@ typedef struct conversion {
   int width, precision; /* -1: none */
   int longs, shorts;
   char letter;
-  bool odd; /* a precision of * or a length that a GPU doesn't know */
 } conversion;
 
 static const char *number(const char *p, reader *r, int *value) {
@@ -105,12 +104,11 @@ static const char *parse(const char *p, reader *r, conversion *c) {
     if (!strchr(c->flags, '-')) c->flags[flags++] = '-';
     c->width = -c->width;
   }
-  if (*p == '.' && p[1] == '*') c->odd = true, p += 2;
-  else if (*p == '.') p = number(p + 1, r, &c->precision);
+  if (*p == '.') p = number(p + 1, r, &c->precision);
+  if (c->precision < -1) c->precision = -1;
   for (; *p && strchr("hlLqjzt", *p); p++) {
     if (*p == 'h') c->shorts++;
-    else if (*p == 'l' || *p == 'L') c->longs++;
-    else c->odd = true;
+    else c->longs++;
   }
   c->letter = *p;
   return *p ? p + 1 : p;
@@ -172,7 +170,7 @@ static void add_padded_string(text *t, reader *r, const conversion *c) {
 /* `from` to `to` is how the conversion is written. */
 static void add_conversion(text *t, reader *r, const conversion *c,
                            const char *from, const char *to) {
-  switch (c->odd ? 0 : c->letter) {
+  switch (c->letter) {
   case 'd':
   case 'i':
   case 'u':
