@@ -584,16 +584,17 @@ describe("misuse of textures", function()
     local c <close> = tp.zeros("f32", 4)
     local ok, e = pcall(k.launch, k, gate.one, t, t, c, o, 1)
     assert.is_false(ok)
-    assert.is_truthy(e:find("argument #2 (int)", 1, true), e)
-    ok, e = pcall(k.launch, k, gate.one, t, 1, t, o, 1)
-    assert.is_false(ok)
-    assert.is_truthy(e:find("tpstream.Buffer or nil expected, got tpstream.Texture",
-      1, true), e)
+    assert.is_truthy(e:find "argument #2 %(.*got tpstream.Texture", e)
+    if k:params()[3].pointer then -- known with the compiler only
+      ok, e = pcall(k.launch, k, gate.one, t, 1, t, o, 1)
+      assert.is_false(ok)
+      assert.is_truthy(e:find("tpstream.Buffer or nil expected, got " ..
+        "tpstream.Texture", 1, true), e)
+    end
     t:close()
     ok, e = pcall(k.launch, k, gate.one, t, 1, c, o, 1)
     assert.is_false(ok)
-    assert.is_truthy(e:find("argument #1 (unsigned long long): attempt to use a " ..
-      "closed texture", 1, true), e)
+    assert.is_truthy(e:find "argument #1 %(.*: attempt to use a closed texture", e)
   end)
 
   it("on linear memory leaves data to the buffer", function()

@@ -185,7 +185,8 @@ static TPS_COLD bool put_view(lua_State *L, tps_lua_kernel *k, uint32_t i,
                               int index, tps_device *device, uint32_t *uses) {
   char a[32], b[32];
   const tps_plan *p = &k->plans[i];
-  tps_lua_view *box = p->size == 8 ? tps_to_view(L, index) : NULL;
+  bool handle = p->size == 8 && !k->kernel->desc->params[i].pointer;
+  tps_lua_view *box = handle ? tps_to_view(L, index) : NULL;
   if (box == NULL) return false;
   const tps_view *view = box->view;
   if (view == NULL)
