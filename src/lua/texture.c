@@ -290,8 +290,7 @@ static void read_linear(lua_State *L, int options, request *r) {
 
 static void fail(lua_State *L, const tps_error *err) { tps_raise(L, err); }
 
-/* An array, with one full collection and one retry when memory is exhausted.
- * `box` is still closed; the guard holds the array meanwhile. */
+/* An array, with one full collection and one retry when memory is exhausted. */
 static tps_memory *allocate(lua_State *L, tps_device *device,
                             const tps_array_shape *shape) {
   tps_context *context = tps_open(L)->context;

@@ -8,8 +8,8 @@
  * view keeps its memory; its handle goes after all uses of that.
  *
  * Arrays that are done with stay in a pool for others of the same shape: giving
- * one back to a GPU's driver waits for running kernels, so that is done when the
- * device is quiet, or when memory runs out.
+ * one back to a GPU's driver waits for running kernels, so that is done when
+ * the device is quiet, or when memory runs out.
  */
 #ifndef TPS_RUNTIME_TEXTURE_H
 #define TPS_RUNTIME_TEXTURE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * What an array's shape and a texture's sampling may be. Every refusal names the
- * extent or the option, its value, and the limit. */
+ * What an array's shape and a texture's sampling may be. Every refusal names
+ * the extent or the option, its value, and the limit. */
 #include "runtime/parts.h"
 #include "runtime/texture.h"
 

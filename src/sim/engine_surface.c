@@ -2,8 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * suld, sust and sured: surfaces as memory. The first coordinate counts bytes,
- * with .p texels. What is out of range is brought to the edge (.clamp), reads as
- * zeros and is not written (.zero), or faults. A surface of other dimensions
+ * with .p texels. What is out of range is brought to the edge (.clamp), reads
+ * as zeros and is not written (.zero), or faults. A surface of other dimensions
  * than the instruction's counts as out of range altogether, but a plane of a
  * volume or of layers, which is the first one: as on a GPU.
  */

@@ -2,9 +2,10 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * tex, tld4, and the queries of textures and surfaces. Sampling itself is
- * sample.c's. Where instruction and texture don't go together a GPU gives zeros,
- * and so does this: a volume sampled as a plane or the other way round, floating
- * coordinates for linear memory, an integer one for an array of one dimension.
+ * sample.c's. Where instruction and texture don't go together a GPU gives
+ * zeros, and so does this: a volume sampled as a plane or the other way round,
+ * floating coordinates for linear memory, an integer one for an array of one
+ * dimension.
  */
 #include "sim/engine_texture.h"
 

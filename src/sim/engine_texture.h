@@ -2,9 +2,9 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * What the decoder tells the handlers of textures and surfaces. Operands of
- * such an instruction lie in rows that follow one another: four of data, each as
- * wide as a row64, at `d`, then the rest, 32 bits wide, at `b`. `a` is the row of
- * handles, `count` how many elements the data has. */
+ * such an instruction lie in rows that follow one another: four of data, each
+ * as wide as a row64, at `d`, then the rest, 32 bits wide, at `b`. `a` is the
+ * row of handles, `count` how many elements the data has. */
 #ifndef TPS_SIM_ENGINE_TEXTURE_H
 #define TPS_SIM_ENGINE_TEXTURE_H
 

@@ -46,8 +46,8 @@ static precision precision_of(const tps_sim_view *v, unsigned channel) {
 }
 
 /* clang-format off */
-/* Bytes of sRGB as linear intensity, as a GPU has it: the upper halves of floats,
- * about eight bits. */
+/* Bytes of sRGB as linear intensity, as a GPU has it: the upper halves of
+ * floats, about eight bits. */
 static const uint16_t linear_intensity[256] = {
     0x0000, 0x39a0, 0x3a20, 0x3a70, 0x3aa0, 0x3ac8, 0x3af0, 0x3b0c, 0x3b20,
     0x3b34, 0x3b48, 0x3b5c, 0x3b70, 0x3b84, 0x3b90, 0x3b9c, 0x3baa, 0x3bb8,
@@ -482,7 +482,7 @@ static spot spot_of(double x, double y, double z) {
   return (spot){x < 0 ? 1 : 0, (x < 0 ? z : -z) / ax, -y / ax};
 }
 
-/* Within a face as in a plane: what lies beside it has no part in the filter. */
+/* Within a face as in a plane: what lies beside it is not blended in. */
 tps_sim_texel tps_sim_sample_cube(const tps_sim_view *v, tps_sim_point at) {
   spot p = spot_of(at.x, at.y, at.z);
   const float x[2] = {(float)((p.s + 1) / 2), (float)((p.t + 1) / 2)};

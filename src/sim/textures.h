@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Textures and surfaces of the simulated device. An array is an allocation of the
- * device's space, its rows and slices without gaps. A texture or surface is an
- * allocation, too, which holds the view below; its address is the handle that
- * kernels get. So a handle that is none, or whose view was closed, is told by
- * the means that tell a wild address, and what still runs never sees the
+ * Textures and surfaces of the simulated device. An array is an allocation of
+ * the device's space, its rows and slices without gaps. A texture or surface is
+ * an allocation, too, which holds the view below; its address is the handle
+ * that kernels get. So a handle that is none, or whose view was closed, is told
+ * by the means that tell a wild address, and what still runs never sees the
  * memory of a view go away.
  */
 #ifndef TPS_SIM_TEXTURES_H
@@ -45,7 +45,7 @@ tps_sim_texel tps_sim_sample(const tps_sim_view *view, unsigned dimensions,
 tps_sim_texel tps_sim_fetch(const tps_sim_view *view, unsigned dimensions,
                             const int32_t at[3], int32_t layer);
 tps_sim_texel tps_sim_sample_cube(const tps_sim_view *view, tps_sim_point at);
-/* One channel of the four texels that a linear filter in two dimensions takes. */
+/* One channel of the four texels that a linear filter in a plane takes. */
 tps_sim_texel tps_sim_gather(const tps_sim_view *view, tps_sim_point at,
                              unsigned channel);
 
