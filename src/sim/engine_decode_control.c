@@ -82,6 +82,20 @@ static unsigned library_function(const char *name, uint32_t arguments) {
   return 0;
 }
 
+/* Functions by which a kernel launches another, and their kin. */
+static bool of_device_runtime(const char *name) {
+  return !strncmp(name, "cuda", 4) || !strncmp(name, "__cudaCDP", 9);
+}
+
+static void refuse_function(builder *b, const char *name) {
+  char where[600];
+  tps_ptx_where(b->module, b->p, where, sizeof where);
+  b->failed = tps_fail(b->err, TPS_NOT_SUPPORTED,
+                       "function '%.200s' of the device's runtime is not "
+                       "supported by the simulated device (%s)",
+                       name, where);
+}
+
 static bool call(builder *b) {
   call_site *site = new_site(b, opd(b, 0), opd(b, 2));
   const ptx_opd *target = opd(b, 1);
@@ -94,8 +108,10 @@ static bool call(builder *b) {
     if (f->declared_only) op = library_function(f->name, site->argument_count);
     if (op == 0) {
       free(site);
-      if (!strncmp(f->name, "cuda", 4))
-        return false; /* of the device runtime */
+      if (of_device_runtime(f->name)) {
+        refuse_function(b, f->name);
+        return true;
+      }
       b->failed = tps_fail(b->err, TPS_INVALID_PTX,
                            "function '%s' is called but not defined", f->name);
       return true;
