@@ -470,6 +470,14 @@ family("video_packed", 80, {
     .. "+{.b3210,.b7531}+{.b7654,.b0426}", body = "$1 $d$2, $a$3, $b$4, $c;" },
 })
 
+-- ---- eight-bit floats -------------------------------------------------------------
+
+family("convert_fp8", 90, {
+  { "b16", "f32 f32", "cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f32" },
+  { "b16", "f16x2", "cvt.rn.satfinite{,.relu}.{e4m3x2,e5m2x2}.f16x2" },
+  { "b32", "i16", "cvt.rn{,.relu}.f16x2.{e4m3x2,e5m2x2}" },
+})
+
 -- ---- approximations -----------------------------------------------------------
 
 family("approximate", 80, {
