@@ -182,7 +182,10 @@ local TF32 = HEAD .. [==[
         expected = sign | kept
         if form:match "relu" and sign ~= 0 then expected = 0 end
       end
-      expect(form, x, expected & ~0x1fff, got & ~0x1fff)
+      -- what a saturating .rna makes of a NaN is not laid down
+      if form ~= "rna.satfinite" or size <= 0x7f800000 then
+        expect(form, x, expected & ~0x1fff, got & ~0x1fff)
+      end
     end
   end
 ]==]
