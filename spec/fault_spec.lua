@@ -36,6 +36,33 @@ __global__ void odd_even(int *p) {
   else { p[2] = 3; __syncthreads(); p[3] = 4; }
 }
 __global__ void fine(int *p) { p[0] = 7; }
+__device__ int table[16];
+__constant__ float weights[4];
+__global__ void table_far(int i) { table[i] = 1; }
+__global__ void weights_far(float *p, int i) { p[0] = weights[i]; }
+__global__ void dynamic_far(int i) {
+  extern __shared__ int tile[];
+  tile[i] = 1;
+}
+__global__ void local_far(int *p, int i) {
+  volatile int a[8];
+  a[i] = 1;
+  p[0] = a[i & 7];
+}
+__global__ void atomic_far(int *p, long long i) { atomicAdd(p + i, 1); }
+__global__ void halfway(char *p, long long i) { *(long long *)(p + i) = 1; }
+__global__ void waits(int *p) {
+  if (threadIdx.x < 16) __syncwarp(0x00ffffff);
+  else if (threadIdx.x < 24) asm volatile("bar.sync 3, 64;");
+}
+__global__ void both_sides(int n) {
+  if (threadIdx.x / 32 == n) asm volatile("bar.sync 1, 96;");
+  else asm volatile("bar.sync 2, 96;");
+}
+__global__ void spinning(volatile int *p) {
+  while (p[0] == 0)
+    p[1] = 1;
+}
 }
 ]=])
 local function k(name, ...)

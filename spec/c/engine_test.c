@@ -184,11 +184,12 @@ static void test_faults(void **state) {
   assert_int_equal(load(&m, faults), 0);
   uint64_t at = m.out->base;
   char text[200];
-  snprintf(text, sizeof text,
-           "thread (1,0,0), PTX line 7: store of 4 bytes at address 0x%llx: 0 "
-           "bytes after the nearest allocation at 0x%llx of size 4096 made at "
-           "test.lua:3",
-           (unsigned long long)at + 4096, (unsigned long long)at);
+  snprintf(
+      text, sizeof text,
+      "thread (1,0,0), PTX line 7: store of 4 bytes at address 0x%llx: 0 "
+      "bytes after the nearest allocation at 0x%llx of 4096 bytes, made at "
+      "test.lua:3",
+      (unsigned long long)at + 4096, (unsigned long long)at);
   expect_fault(&m, "store", 8, at + 4092, TPS_ILLEGAL_ADDRESS, text);
   expect_fault(&m, "store", 8, 0, TPS_ILLEGAL_ADDRESS, "a null pointer");
   expect_fault(&m, "store", 8, at + 2, TPS_MISALIGNED_ADDRESS, "misaligned");
@@ -213,10 +214,10 @@ static void test_refusal(void **state) {
   (void)state;
   machine m;
   int code = load(&m, HEAD ".visible .entry k() { .reg .b32 a;\n"
-                           " vabsdiff4.u32.u32.u32 a, a, a, a; ret; }");
+                           " wgmma.fence.sync.aligned; ret; }");
   assert_int_equal(code, TPS_NOT_SUPPORTED);
   assert_string_equal(m.err.message,
-                      "instruction 'vabsdiff4.u32.u32.u32' is not supported by "
+                      "instruction 'wgmma.fence.sync.aligned' is not supported by "
                       "the simulated device (PTX line 5)");
   tps_sim_space_destroy(m.space);
   code = load(&m, ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -261,6 +261,11 @@ static int f_memory_unpin(tps_device *d, void *host, uint64_t address,
                           tps_error *err) {
   FORWARD(memory_unpin, LIVE(d)->pinned--, host, address, err);
 }
+static void f_memory_note(tps_device *d, uint64_t address,
+                          const char *element, const char *source, int line) {
+  if (inner(d)->face->memory_note)
+    inner(d)->face->memory_note(inner(d), address, element, source, line);
+}
 static int f_copy(tps_device *d, uint64_t to, uint64_t from, uint64_t bytes,
                   tps_device_stream *s, tps_op *op, tps_error *err) {
   FORWARD(copy, , to, from, bytes, s, op, err);
@@ -382,7 +387,7 @@ static void f_surface_destroy(tps_device *d, uint64_t handle) {
 }
 
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 48 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 49 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
@@ -419,6 +424,7 @@ static const tps_device_face shell_face = {
     .memory_free = f_memory_free,
     .memory_pin = f_memory_pin,
     .memory_unpin = f_memory_unpin,
+    .memory_note = f_memory_note,
     .copy = f_copy,
     .copy_peer = f_copy_peer,
     .fill = f_fill,

@@ -227,6 +227,11 @@ typedef struct tps_device_face {
                     uint64_t *address, tps_error *err);
   int (*memory_unpin)(tps_device *, void *host, uint64_t address,
                       tps_error *err);
+  /* May be NULL, where reports say nothing of allocations. What they should say
+   * of the one at `address`: its element type and the script's line ("" and 0
+   * where not known; constant texts). `element` NULL: closed there. */
+  void (*memory_note)(tps_device *, uint64_t address, const char *element,
+                      const char *source, int line);
   /* Between device memory and pinned host memory, any direction; host memory
    * that is not pinned must not be passed. Host pointers are given as the
    * addresses that memory_pin returned. Ranges lie within one allocation each

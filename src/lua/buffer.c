@@ -131,6 +131,7 @@ static tps_stream *allocate(lua_State *L, tps_lua_buffer *box, int options) {
   }
   if (code != 0) tps_raise(L, &err);
   box->memory = memory;
+  tps_memory_tell(memory, tps_dtype_names[box->dtype]);
   return stream;
 }
 
@@ -146,6 +147,7 @@ static void pin(lua_State *L, tps_lua_buffer *box, tps_device *device) {
   }
   if (code != 0) tps_raise(L, &err);
   box->memory = memory;
+  tps_memory_tell(memory, tps_dtype_names[box->dtype]);
 }
 
 /* Queues the write of all of *box; on failure the buffer is closed. */

@@ -80,6 +80,13 @@ void tps_memory_close(tps_memory *memory) {
   tps_memory_unref(memory);
 }
 
+void tps_memory_tell(const tps_memory *memory, const char *element) {
+  tps_device *device = memory->device;
+  if (device->face->memory_note != NULL && memory->address != 0)
+    device->face->memory_note(device, memory->address, element,
+                              memory->site.source, memory->site.line);
+}
+
 uint64_t tps_memory_expose(tps_memory *memory) {
   memory->escaped = true;
   return memory->address;

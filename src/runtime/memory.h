@@ -56,6 +56,9 @@ int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
 /* Page-locked memory for `device`, zero-filled; from the pool if possible. */
 int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
                    tps_memory **out, tps_error *err);
+/* The device's reports call it a buffer of elements of that type (a constant
+ * text), made at memory->site. */
+void tps_memory_tell(const tps_memory *memory, const char *element);
 /* A view of `bytes` at `address` that something else owns; release(owner) is
  * called with the last reference. */
 int tps_memory_borrow(tps_context *context, tps_device *device,

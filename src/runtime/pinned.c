@@ -3,7 +3,8 @@
  *
  * Page-locked blocks and the process's pool of them. Giving one back to the
  * driver waits for running kernels, so that is done only when a device's last
- * context ends with nothing running. */
+ * context ends with nothing running. The simulated device has no pool: its
+ * blocks are of the very size asked for, and no address serves twice. */
 #include <stdlib.h>
 
 #include "runtime/foreign.h"
@@ -64,12 +65,23 @@ int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
                     tps_error *err) {
   int code = tps_device_fault(local->device, err);
   if (code != 0) return code;
-  if (bytes > (uint64_t)1 << LARGEST_EXPONENT)
+  if (bytes > (uint64_t)1 << LARGEST_EXPONENT || !local->device->recycles)
     return pin(local, bytes, out, err);
   uint64_t rounded;
   unsigned class = class_of(bytes, &rounded);
   *out = take_from_pool(local->device, class);
   return *out != NULL ? 0 : pin(local, rounded, out, err);
+}
+
+/* At once, of a device that uses no memory twice; false: for another time. */
+static bool unpin(tps_pinned *block) {
+  tps_device *device = block->device;
+  tps_error ignored;
+  if (device->recycles ||
+      device->face->memory_unpin(device, block->host, block->address, &ignored))
+    return false;
+  free(block);
+  return true;
 }
 
 void tps_pinned_give(tps_pinned *block) {
@@ -79,6 +91,7 @@ void tps_pinned_give(tps_pinned *block) {
     tps_foreign_give(block);
     return;
   }
+  if (unpin(block)) return;
   pthread_mutex_lock(&state->lock);
   if (block->bytes <= (uint64_t)1 << LARGEST_EXPONENT) {
     unsigned class = class_of(block->bytes, &rounded);

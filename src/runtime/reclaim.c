@@ -142,12 +142,22 @@ static void reclaim_device(tps_memory *memory) {
   try_free(memory);
 }
 
+/* For the reports of a device that has such. */
+static void tell_closed(const tps_memory *memory) {
+  tps_device *device = memory->device;
+  if (device->face->memory_note != NULL)
+    device->face->memory_note(device, memory->address, NULL,
+                              memory->parts->closed_at.source,
+                              memory->parts->closed_at.line);
+}
+
 static void reclaim_pinned(tps_memory *memory) {
   struct tps_memory_parts *parts = memory->parts;
   tps_memory_stats *stats = &parts->local->stats;
   if (parts->pinned != NULL) {
     stats->pinned_bytes -= memory->bytes;
     stats->frees++;
+    tell_closed(memory);
     tps_pinned_retire(parts->local, parts->pinned, parts->marks, parts->count,
                       memory->escaped);
   }

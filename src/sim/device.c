@@ -312,6 +312,7 @@ static const tps_device_face face = {
     .memory_free = tps_sim_memory_free,
     .memory_pin = tps_sim_memory_pin,
     .memory_unpin = tps_sim_memory_unpin,
+    .memory_note = tps_sim_memory_note,
     .copy = tps_sim_copy,
     .copy_peer = tps_sim_copy_peer,
     .fill = tps_sim_fill,

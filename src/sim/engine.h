@@ -99,4 +99,8 @@ typedef enum tps_sim_outcome {
 /* Runs about `slice` warp instructions at the most. */
 tps_sim_outcome tps_sim_block_run(tps_sim_block *block, uint64_t slice);
 
+/* Where a block that is set aside goes on, for a report: "block (0,0,0), thread
+ * (32,0,0), program.cu:7". */
+void tps_sim_block_place(tps_sim_block *block, char *text, size_t size);
+
 #endif

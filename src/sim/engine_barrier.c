@@ -9,8 +9,6 @@
  * Operands: the number a, the count b, a predicate c; result d. imm: what to
  * do.
  */
-#include <stdio.h>
-
 #include "sim/engine_core.h"
 
 #define HANDLER(name)                                                          \
@@ -74,7 +72,8 @@ void tps_sim_barriers_check(engine *e) {
 }
 
 /* Lanes of one warp at two aligned barriers can never meet. */
-static void check_aligned(engine *e, const insn *i, uint32_t mask) {
+static void check_aligned(engine *e, const insn *i, uint32_t mask,
+                          unsigned id) {
   const warp *w = e->warp;
   for (uint32_t k = 0; k < w->group_count; k++) {
     const group *g = &w->groups[k];
@@ -87,8 +86,9 @@ static void check_aligned(engine *e, const insn *i, uint32_t mask) {
     tps_sim_insn_where(kernel, i, here, sizeof here);
     tps_sim_fault(e, i, __builtin_ctz(mask), TPS_LAUNCH_FAILED,
                   "lanes of one warp wait at different barriers and can never "
-                  "meet: lanes 0x%08x at %s, lanes 0x%08x at %s",
-                  g->mask, other, mask, here);
+                  "meet: lanes 0x%08x at barrier %u (%s), lanes 0x%08x at "
+                  "barrier %u (%s)",
+                  g->mask, g->barrier, other, mask, id, here);
   }
 }
 
@@ -129,7 +129,7 @@ HANDLER(barrier) {
   if (same != mask) tps_sim_split(e->warp, e->group, mask & ~same)->pc = i;
   bool waits = (i->imm & KIND) != ARRIVE;
   if (waits && i->imm & ALIGNED && e->warp->group_count > 1)
-    check_aligned(e, i, same);
+    check_aligned(e, i, same, id);
   arrive(e, i, id, same, count_of(e, i, lane));
   group *g = e->group;
   g->pc = i + 1;
@@ -141,64 +141,6 @@ HANDLER(barrier) {
   e->left -= 4;
   if (complete(e, &e->block->barriers[id])) release(e, id);
   return NULL;
-}
-
-/* --- deadlock ------------------------------------------------------------ */
-
-static int describe(engine *e, const warp *w, const group *g, char *text,
-                    size_t size) {
-  char where[600];
-  tps_sim_insn_where(e->launch->kernel, g->pc, where, sizeof where);
-  if (g->state == WAITS && g->barrier == WAIT_MBARRIER)
-    return tps_sim_mbarrier_describe(e, w, g, text, size);
-  if (g->state == WAITS && g->barrier == WAIT_CLUSTER)
-    return snprintf(text, size,
-                    "; warp %u, lanes 0x%08x wait at the cluster's barrier "
-                    "(%s)",
-                    w->index, g->mask, where);
-  if (g->state == WAITS)
-    return snprintf(text, size,
-                    "; warp %u, lanes 0x%08x wait at barrier %u (%s)", w->index,
-                    g->mask, g->barrier, where);
-  return snprintf(text, size,
-                  "; warp %u, lanes 0x%08x wait for lanes 0x%08x (%s)",
-                  w->index, g->mask, g->member & w->live & ~g->mask, where);
-}
-
-/* Adds what the block's groups wait for; gives where the first one does. */
-static const insn *describe_block(struct tps_sim_block *block, char *text,
-                                  size_t size, size_t *used) {
-  const insn *first = NULL;
-  for (uint32_t k = 0; k < block->launch->warps; k++) {
-    const warp *w = &block->warps[k];
-    for (uint32_t n = 0; n < w->group_count && *used + 100 < size; n++) {
-      int wrote =
-          describe(&block->e, w, &w->groups[n], text + *used, size - *used);
-      if (wrote > 0) *used += (size_t)wrote;
-      if (*used >= size) *used = size - 1;
-      if (!first) first = w->groups[n].pc;
-    }
-  }
-  return first;
-}
-
-_Noreturn void tps_sim_deadlock(engine *e) {
-  char text[1500] = "";
-  size_t used = 0;
-  const insn *first = NULL;
-  const cluster *c = e->block->cluster;
-  for (uint32_t k = 0; k < c->count; k++) {
-    struct tps_sim_block *block = c->blocks[k];
-    if (!block->live) continue;
-    if (c->count > 1 && used + 200 < sizeof text)
-      used += (size_t)snprintf(text + used, sizeof text - used,
-                               "; block (%u,%u,%u)", block->ctaid[0],
-                               block->ctaid[1], block->ctaid[2]);
-    const insn *at = describe_block(block, text, sizeof text, &used);
-    if (!first) first = at;
-  }
-  tps_sim_fault(e, first, -1, TPS_LAUNCH_FAILED,
-                "deadlock: no thread can go on%s", text);
 }
 
 #define FILL(name) table[H_##name] = op_##name;

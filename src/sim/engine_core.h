@@ -136,6 +136,13 @@ typedef struct launch_row {
   bool sign, wide; /* extend with the sign; to a row64 */
 } launch_row;
 
+/* A variable of shared memory, for reports. */
+typedef struct shared_array {
+  const char *name; /* the module's */
+  uint64_t at, size;
+  bool unsized; /* dynamic shared memory */
+} shared_array;
+
 struct tps_sim_kernel {
   struct tps_sim_code *code;
   const char *name;
@@ -152,6 +159,8 @@ struct tps_sim_kernel {
   uint32_t launch_bytes; /* rows at IN_LAUNCH */
   uint32_t static_shared;
   uint32_t dynamic_at; /* where dynamic shared memory begins */
+  shared_array *arrays;
+  uint32_t array_count;
   uint32_t local_bytes;
 };
 
@@ -430,6 +439,9 @@ const insn *tps_sim_exchange(engine *e, const insn *i, uint32_t mask);
 const insn *tps_sim_atom(engine *e, const insn *i, uint32_t mask);
 /* Releases the barriers that all who are needed have reached. */
 void tps_sim_barriers_check(engine *e);
+
+/* --- engine_deadlock.c --------------------------------------------------- */
+
 _Noreturn void tps_sim_deadlock(engine *e);
 
 /* --- engine_block.c ------------------------------------------------------ */

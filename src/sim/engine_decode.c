@@ -478,5 +478,6 @@ void tps_sim_kernel_destroy(struct tps_sim_kernel *k) {
   free(k->insns);
   free(k->constants);
   free(k->params);
+  free(k->arrays);
   free(k);
 }

@@ -72,6 +72,28 @@ static void describe_place(engine *e, const insn *i, int lane, char *text,
   snprintf(text + n, size - (size_t)n, ", %s", where);
 }
 
+/* A group that could go on, else any; NULL when all have ended. */
+static const group *some_group(tps_sim_block *block, warp **of) {
+  const group *any = NULL;
+  for (uint32_t k = 0; k < block->launch->warps; k++)
+    for (uint32_t n = 0; n < block->warps[k].group_count; n++) {
+      const group *g = &block->warps[k].groups[n];
+      if (any && g->state != RUNS) continue;
+      any = g;
+      *of = &block->warps[k];
+      if (g->state == RUNS) return g;
+    }
+  return any;
+}
+
+void tps_sim_block_place(tps_sim_block *block, char *text, size_t size) {
+  warp *w = NULL;
+  const group *g = some_group(block, &w);
+  block->e.warp = w;
+  describe_place(&block->e, g ? g->pc : NULL, g ? __builtin_ctz(g->mask) : -1,
+                 text, size);
+}
+
 _Noreturn void tps_sim_fault(engine *e, const insn *i, int lane, int code,
                              const char *format, ...) {
   char what[1700], place[900], message[2800];

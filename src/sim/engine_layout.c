@@ -81,6 +81,7 @@ static void place_shared(builder *b, const tps_ptx_var *v, uint32_t *offset,
   uint32_t align = v->align ? v->align : 1;
   if (v->space != TPS_PTX_SHARED || *offset != UNPLACED) return;
   if (v->unsized) {
+    note_shared(b, v, 0);
     if (align > *dynamic_align) *dynamic_align = align;
     return;
   }

@@ -8,74 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/engine_core.h"
-
-static const char *const kind_names[] = {"load", "store", "atomic operation"};
-
-typedef struct access {
-  engine *e;
-  const insn *i;
-  unsigned lane;
-  uint64_t address; /* as the instruction had it */
-  unsigned size;
-  access_kind kind;
-} access;
-
-_Noreturn static void bad(const access *a, int code, const char *why) {
-  tps_sim_fault(a->e, a->i, (int)a->lane, code,
-                "%s of %u bytes at address 0x%llx: %s", kind_names[a->kind],
-                a->size, (unsigned long long)a->address, why);
-}
+#include "sim/engine_report.h"
 
 /* --- global memory ------------------------------------------------------- */
-
-static const char *memory_names[] = {
-    "allocation", "pinned allocation", "variable", "constant", "heap block",
-    "array",      "texture",           "surface"};
-
-static void origin(const tps_sim_allocation *m, char *text, size_t size) {
-  text[0] = '\0';
-  if (m->source && m->source[0])
-    snprintf(text, size, " made at %s:%d", m->source, m->line);
-}
-
-_Noreturn static void freed(const access *a, const tps_sim_allocation *m) {
-  char made[400], text[1200];
-  origin(m, made, sizeof made);
-  const char *by = m->free_source && m->free_source[0] ? m->free_source : "";
-  int n =
-      snprintf(text, sizeof text, "the %s at 0x%llx of size %llu%s was freed",
-               memory_names[m->kind], (unsigned long long)m->base,
-               (unsigned long long)m->size, made);
-  if (*by && n > 0 && (size_t)n < sizeof text)
-    snprintf(text + n, sizeof text - (size_t)n, " at %s:%d", by, m->free_line);
-  bad(a, TPS_ILLEGAL_ADDRESS, text);
-}
-
-_Noreturn static void outside(const access *a, uint64_t address) {
-  char made[400], text[1200];
-  if (address < 4096) bad(a, TPS_ILLEGAL_ADDRESS, "a null pointer");
-  tps_sim_allocation *m = tps_sim_find(a->e->launch->space, address);
-  if (!m) m = tps_sim_find_nearest(a->e->launch->space, address);
-  if (!m) bad(a, TPS_ILLEGAL_ADDRESS, "no memory is allocated");
-  origin(m, made, sizeof made);
-  uint64_t end = m->base + m->size;
-  const char *where = address >= end ? "after" : "before";
-  uint64_t distance = address >= end       ? address - end
-                      : address >= m->base ? 0
-                                           : m->base - address;
-  if (address >= m->base && address < end)
-    snprintf(text, sizeof text,
-             "it crosses the end of the %s at 0x%llx of size %llu%s",
-             memory_names[m->kind], (unsigned long long)m->base,
-             (unsigned long long)m->size, made);
-  else
-    snprintf(text, sizeof text,
-             "%llu bytes %s the nearest %s at 0x%llx of size %llu%s",
-             (unsigned long long)distance, where, memory_names[m->kind],
-             (unsigned long long)m->base, (unsigned long long)m->size, made);
-  bad(a, TPS_ILLEGAL_ADDRESS, text);
-}
 
 _Noreturn static void opaque(const access *a, const tps_sim_allocation *m) {
   char text[200];
@@ -86,18 +21,19 @@ _Noreturn static void opaque(const access *a, const tps_sim_allocation *m) {
            : m->kind == TPS_SIM_SURFACE ? "a surface"
                                         : "an array",
            m->kind == TPS_SIM_SURFACE ? "surface" : "texture");
-  bad(a, TPS_ILLEGAL_ADDRESS, text);
+  tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, text);
 }
 
 static unsigned char *global(const access *a, uint64_t address) {
   engine *e = a->e;
   tps_sim_allocation *m = tps_sim_find(e->launch->space, address);
-  if (!m) outside(a, address);
-  if (!atomic_load_explicit(&m->live, memory_order_relaxed)) freed(a, m);
+  if (!m) tps_sim_bad_address(a, address);
+  if (!atomic_load_explicit(&m->live, memory_order_relaxed))
+    tps_sim_bad_memory(a, m);
   if (m->kind >= TPS_SIM_ARRAY) opaque(a, m);
-  if (m->size - (address - m->base) < a->size) outside(a, address);
+  if (m->size - (address - m->base) < a->size) tps_sim_bad_address(a, address);
   if (m->kind == TPS_SIM_CONSTANT && a->kind != ACCESS_LOAD)
-    bad(a, TPS_ILLEGAL_ADDRESS, "constant memory is read-only");
+    tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, "constant memory is read-only");
   if (m->kind != TPS_SIM_HEAP) {
     region *r = &e->slots[a->i->slot];
     r->base = m->base, r->size = m->size, r->host = m->host;
@@ -109,12 +45,8 @@ static unsigned char *global(const access *a, uint64_t address) {
 
 static unsigned char *shared(const access *a, uint64_t offset) {
   const region *r = &a->e->shared;
-  char text[200];
   if (offset < r->size && r->size - offset >= a->size) return r->host + offset;
-  snprintf(text, sizeof text,
-           "out of range of the block's %llu bytes of shared memory",
-           (unsigned long long)r->size);
-  bad(a, TPS_ILLEGAL_ADDRESS, text);
+  tps_sim_bad_shared(a, offset);
 }
 
 /* Of any block of the cluster. */
@@ -136,16 +68,17 @@ static unsigned char *shared_of_cluster(const access *a, uint64_t offset) {
     snprintf(text, sizeof text,
              "shared memory of block %llu of the cluster, %s",
              (unsigned long long)rank - 1, why);
-  bad(a, TPS_ILLEGAL_ADDRESS, text);
+  tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, text);
 }
 
 static unsigned char *param(const access *a, uint64_t offset) {
   const struct tps_sim_launch *launch = a->e->launch;
   uint64_t size = launch->kernel->ptx->input_bytes;
   if (a->kind != ACCESS_LOAD)
-    bad(a, TPS_ILLEGAL_ADDRESS, "kernel parameters are read-only");
+    tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS,
+                       "kernel parameters are read-only");
   if (offset < size && size - offset >= a->size) return launch->params + offset;
-  bad(a, TPS_ILLEGAL_ADDRESS, "beyond the kernel's parameters");
+  tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, "beyond the kernel's parameters");
 }
 
 static void grow_local(const access *a, uint64_t bytes) {
@@ -162,12 +95,7 @@ static void grow_local(const access *a, uint64_t bytes) {
 }
 
 static void check_alignment(const access *a, uint64_t address) {
-  if (address & (a->size - 1)) {
-    char text[80];
-    snprintf(text, sizeof text, "misaligned (a multiple of %u is needed)",
-             a->size);
-    bad(a, TPS_MISALIGNED_ADDRESS, text);
-  }
+  if (address & (a->size - 1)) tps_sim_bad_alignment(a);
 }
 
 static uint32_t *local(const access *a, uint64_t offset) {
@@ -176,14 +104,8 @@ static uint32_t *local(const access *a, uint64_t offset) {
   const uint64_t *base = frame_row(f, f->of->local_base);
   uint64_t limit = base[a->lane] + f->of->local_bytes;
   check_alignment(a, offset);
-  if (offset >= limit || limit - offset < a->size) {
-    char text[200];
-    snprintf(text, sizeof text,
-             "out of range of the %llu bytes of local memory (stack) that the "
-             "thread uses here",
-             (unsigned long long)limit);
-    bad(a, TPS_ILLEGAL_ADDRESS, text);
-  }
+  if (offset >= limit || limit - offset < a->size)
+    tps_sim_bad_local(a, offset, limit);
   if (offset + a->size > w->local_size) grow_local(a, offset + a->size);
   return w->local + (offset >> 2) * LANES + a->lane;
 }

@@ -319,7 +319,7 @@ static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
   a->host = host;
   a->kind = (uint8_t)kind;
   a->id = 0;
-  a->source = a->free_source = "";
+  a->element = a->source = a->free_source = "";
   a->line = a->free_line = 0;
   a->died = 0;
   atomic_store_explicit(&a->freeing, false, memory_order_relaxed);

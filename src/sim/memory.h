@@ -57,8 +57,9 @@ typedef struct tps_sim_allocation {
   unsigned char *host;
   uint8_t kind; /* tps_sim_memory_kind */
   atomic_bool live;
-  uint64_t id;        /* the runtime's id of the memory, 0 if none */
-  const char *source; /* script that made it, interned, "" if not known */
+  uint64_t id;         /* the runtime's id of the memory, 0 if none */
+  const char *element; /* name of the element type, constant, "" if not known */
+  const char *source;  /* script that made it, interned, "" if not known */
   int32_t line;
   const char *free_source; /* who freed it, valid when not live */
   int32_t free_line;

@@ -246,7 +246,8 @@ struct tps_sim_pool {
   uint64_t calls;     /* of the host */
   unsigned waiting;   /* host threads that do */
   bool at_liberty, in_turn;
-  pthread_cond_t calm; /* the worker has nothing it may do */
+  atomic_uint knocking; /* threads that want the lock */
+  pthread_cond_t calm;  /* the worker has nothing it may do */
   tps_sim_stream *startable;
   uint64_t turn;
   uint64_t numbered; /* tasks */
@@ -433,6 +434,8 @@ int tps_sim_memory_pin(tps_device *, uint64_t bytes, void **host,
                        uint64_t *address, tps_error *err);
 int tps_sim_memory_unpin(tps_device *, void *host, uint64_t address,
                          tps_error *err);
+void tps_sim_memory_note(tps_device *, uint64_t address, const char *element,
+                         const char *source, int line);
 int tps_sim_copy(tps_device *, uint64_t to, uint64_t from, uint64_t bytes,
                  tps_device_stream *, tps_op *op, tps_error *err);
 int tps_sim_copy_peer(tps_device *, uint64_t to, tps_device *to_device,

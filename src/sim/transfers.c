@@ -110,9 +110,24 @@ int tps_sim_memory_unpin(tps_device *face, void *host, uint64_t address,
     return tps_fail(err, TPS_INVALID_VALUE,
                     "unpin of 0x%llx: no pinned memory of this device",
                     (unsigned long long)address);
-  tps_sim_free(device->space, memory, "", 0);
+  tps_sim_free(device->space, memory, memory->free_source, memory->free_line);
   tps_sim_tidy(device);
   return tps_sim_refuse(device, err);
+}
+
+void tps_sim_memory_note(tps_device *face, uint64_t address,
+                         const char *element, const char *source, int line) {
+  tps_sim_allocation *memory =
+      tps_sim_find_base(to_device(face)->space, address);
+  if (memory == NULL) return;
+  if (element == NULL) {
+    memory->free_source = source;
+    memory->free_line = line;
+    return;
+  }
+  memory->element = element;
+  memory->source = source;
+  memory->line = line;
 }
 
 /* --- checks --------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +166,17 @@ void tps_sim_cut_short(tps_sim_task *task, int code, const char *message) {
   else call_worker(task->device->pool);
 }
 
+/* ", block (0,0,0), thread (0,0,0), program.cu:7" of a block set aside, if there
+ * is one. */
+static void append_place(const tps_sim_task *task, char *text, size_t size) {
+  const tps_sim_aside *aside =
+      task->ready.last != NULL ? task->ready.last : task->yielded.last;
+  size_t used = strlen(text);
+  if (aside == NULL || size - used < 3) return;
+  snprintf(text + used, size - used, ", ");
+  tps_sim_block_place(aside->block, text + used + 2, size - used - 2);
+}
+
 /* Ends a launch that runs for too long. */
 static void check_deadline(tps_sim_task *task) {
   uint64_t limit = task->device->timeout_ns;
@@ -172,10 +184,13 @@ static void check_deadline(tps_sim_task *task) {
   uint64_t began =
       atomic_load_explicit(&task->op->started_ns, memory_order_relaxed);
   if (tps_now_ns() - began <= limit) return;
-  char message[512];
-  snprintf(message, sizeof message,
-           "kernel '%s': still running after %g s (TPSTREAM_SIM_TIMEOUT)",
-           task->op->kernel != NULL ? task->op->kernel : "?",
+  char message[1500];
+  snprintf(message, sizeof message, "kernel '%s'",
+           task->op->kernel != NULL ? task->op->kernel : "?");
+  append_place(task, message, sizeof message);
+  size_t used = strlen(message);
+  snprintf(message + used, sizeof message - used,
+           ": still running after %g s (TPSTREAM_SIM_TIMEOUT)",
            (double)limit / 1e9);
   tps_sim_launch_cancel(task->u.run.launch, TPS_LAUNCH_TIMEOUT, message);
   task->next_part = task->parts;
@@ -195,7 +210,7 @@ static void settle(tps_sim_pool *pool, const tps_sim_turn *t, result *r) {
   if (t->begins) task->beginning = false;
   if (r->fault != NULL) tps_sim_device_fault(task->device, r->fault);
   free(r->fault);
-  bool fruitless = r->finished == 0 && r->ready.count == 0;
+  bool fruitless = r->finished == 0 && (r->ready.count == 0 || t->slice != 0);
   pool->fruitless = fruitless ? pool->fruitless + 1 : 0;
   if (r->finished > 0) task->aside_picks = task->fruitless = 0;
   task->resident -= r->finished;
@@ -331,6 +346,11 @@ static void one_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
 /* With a seed. */
 static void play(tps_sim_pool *pool) {
   tps_sim_turn t;
+  if (atomic_load(&pool->knocking) > 0) {
+    pthread_mutex_unlock(&pool->lock); /* turns are short, a lock is not fair */
+    sched_yield();
+    pthread_mutex_lock(&pool->lock);
+  }
   if (!tps_sim_chance_may_run(pool)) {
     tps_sim_chance_hold(pool);
   } else if (tps_sim_decide(pool, &t)) {

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * An access of one lane that can't be, and the words for it: what lies nearest,
+ * who made it, who freed it.
+ */
+#ifndef TPS_SIM_ENGINE_REPORT_H
+#define TPS_SIM_ENGINE_REPORT_H
+
+#include "sim/engine_core.h"
+
+typedef struct access {
+  engine *e;
+  const insn *i;
+  unsigned lane;
+  uint64_t address; /* as the instruction had it */
+  unsigned size;
+  access_kind kind;
+} access;
+
+/* Each ends the block. */
+_Noreturn void tps_sim_bad_access(const access *a, int code, const char *why);
+_Noreturn void tps_sim_bad_alignment(const access *a);
+/* Of global memory: nothing is there, or not enough of it; freed memory. */
+_Noreturn void tps_sim_bad_address(const access *a, uint64_t address);
+_Noreturn void tps_sim_bad_memory(const access *a, const tps_sim_allocation *m);
+/* Past the block's shared memory. */
+_Noreturn void tps_sim_bad_shared(const access *a, uint64_t offset);
+/* Past what the thread uses of its stack, `limit` bytes. */
+_Noreturn void tps_sim_bad_local(const access *a, uint64_t offset,
+                                 uint64_t limit);
+
+#endif
