@@ -60,6 +60,12 @@ endfunction()
 # that way (tools/check runs all).
 set(TPS_STRESSED event injection scope)
 
+# Again under two of the orders that TPSTREAM_SIM_SEED chooses ("seed/<name>-<n>");
+# where the specs run on a GPU it means nothing.
+set(TPS_SEEDED buffer callback corpus event external handle launch scope stream
+    warp)
+set(TPS_SEEDS 3 9)
+
 # A sanitized module can't be loaded by a plain lua5.4, so there the command
 # alone runs the specs. What is about the one or the other runs there only. Once
 # more all of it runs with the compiler out of sight ("no_nvrtc/<name>"), from the
@@ -76,6 +82,14 @@ function(tps_lua_spec file)
                   $<TARGET_FILE:tpstream> spec/${base})
     set_property(TEST stress/${name} APPEND PROPERTY ENVIRONMENT
                  TPSTREAM_GC_STRESS=1)
+  endif()
+  if(NOT TPS_SANITIZE AND name IN_LIST TPS_SEEDED)
+    foreach(seed IN LISTS TPS_SEEDS)
+      tps_spec_test(seed/${name}-${seed} --busted ${TPS_BUSTED}
+                    $<TARGET_FILE:tpstream> spec/${base})
+      set_property(TEST seed/${name}-${seed} APPEND PROPERTY ENVIRONMENT
+                   TPSTREAM_SIM_SEED=${seed})
+    endforeach()
   endif()
   if(NOT TPS_SANITIZE AND NOT name STREQUAL "host")
     tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}

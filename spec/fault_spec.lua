@@ -356,7 +356,73 @@ report(wait)]]
       assert.equal("cudaErrorLaunchFailure", f.code, r.stdout .. r.stderr)
       assert.matches("program.cu:22", f.text, 1, true)
       assert.matches("program.cu:23", f.text, 1, true)
-      assert.matches("barrier", f.text)
+      assert.matches("lanes 0x55555555 at barrier 0", f.text)
+      assert.matches("lanes 0xaaaaaaaa at barrier 0", f.text)
+    end)
+
+    -- An access, and what the fault says of it; PATH is the script.
+    local NEAR = {
+      { "past a buffer", 'local x = tp.zeros("i32", 10) threads(4, "store", x, 11)',
+        "kernel 'store', block %(%d,0,0%), thread %(%d,0,0%), program.cu:3: "
+        .. "store of 4 bytes at address 0x%x+: 4 bytes after the nearest "
+        .. "allocation at 0x%x+ of 40 bytes %(int32 buffer%), made at PATH:1 " },
+      { "before a buffer", 'local x = tp.zeros("f64", 1) k("load", nil, '
+        .. 'x:ptr() // 4 - 2)', "load of 4 bytes at address 0x%x+: 8 bytes "
+        .. "before the nearest allocation at 0x%x+ of 8 bytes "
+        .. "%(float64 buffer%), made at PATH:1 " },
+      { "across the end", 'k("halfway", tp.zeros("i8", 12), 8)', "store of 8 "
+        .. "bytes at address 0x%x+: it crosses the end of the allocation at "
+        .. "0x%x+ of 12 bytes %(int8 buffer%), made at PATH:1 " },
+      { "past pinned memory", 'k("store", tp.pinned("i32", 3), 3)',
+        "0 bytes after the nearest pinned allocation at 0x%x+ of 12 bytes "
+        .. "%(int32 buffer%), made at PATH:1 " },
+      { "freed pinned memory", 'local h = tp.pinned("i32", 3) local a = h:ptr()'
+        .. ' h:close() wait() k("store", nil, a // 4)',
+        "the pinned allocation at 0x%x+ of 12 bytes %(int32 buffer%), made at "
+        .. "PATH:1, was freed at PATH:1 " },
+      { "an atomic operation", 'k("atomic_far", b, 256)',
+        "atomic operation of 4 bytes at address 0x%x+: 0 bytes after" },
+      { "a null pointer", 'k("store", nil, 5)', "address 0x14: a null pointer" },
+      { "a variable", 'threads(1, "table_far", 17)', "4 bytes after the "
+        .. "nearest variable 'table' at 0x%x+ of 64 bytes " },
+      { "a shared array", 'threads(32, "shared_far", b, 33)', "load of 4 bytes "
+        .. "at address 0x84: 4 bytes past shared array 's' of 128 bytes %(the "
+        .. "block has 128 bytes of shared memory%)" },
+      { "dynamic shared memory", 'module:kernel "dynamic_far":launch('
+        .. '{ grid = 1, block = 1, shared = 64 }, 20)', "16 bytes past dynamic "
+        .. "shared array 'tile' of 64 bytes" },
+      { "local memory", 'threads(1, "local_far", b, 9)', "4 bytes past the end "
+        .. "of the 32 bytes of local memory %(stack%)" },
+      { "the stack", 'k("deep", b)', "stack overflow: call of 'endless' at "
+        .. "depth %d+ needs more than the %d+ bytes of stack of a thread" },
+    }
+    for _, row in ipairs(NEAR) do
+      local name, body, text = table.unpack(row)
+      it("says what lies nearest: " .. name, function()
+        local r, f = case(body .. "\nreport(wait)")
+        local path = r.path:gsub("%p", "%%%0") .. ":"
+        text = text:gsub("PATH:1", (path:gsub("%%", "%%%%")) .. LINES + 1)
+        assert.matches(text, f.text)
+      end)
+    end
+
+    it("counts who is at each barrier of a deadlock", function()
+      local _, f = case('threads(64, "both_sides", 0)\nreport(wait)')
+      assert.equal("cudaErrorLaunchFailure", f.code)
+      assert.matches("deadlock: no thread can go on; warp 0 waits at barrier 1 "
+        .. "(program.cu:46), which has 32 of 96 threads; warp 1 waits at "
+        .. "barrier 2 (program.cu:47), which has 32 of 96 threads", f.text, 1,
+        true)
+    end)
+
+    it("names the lanes that a synchronization waits for", function()
+      local _, f = case('threads(32, "waits", b)\nreport(wait)')
+      assert.equal("cudaErrorLaunchFailure", f.code)
+      assert.matches("lanes 0x0000ffff wait for lanes 0x00ff0000 "
+        .. "(program.cu:42)", f.text, 1, true)
+      assert.matches("lanes 0x00ff0000 wait at barrier 3 (program.cu:43), "
+        .. "which has 8 of 64 threads", f.text, 1, true)
+      assert.matches("8 of 32 threads have ended", f.text, 1, true)
     end)
 
     it("ends a kernel that never ends when the time is up", function()
@@ -368,6 +434,38 @@ report(wait)]], { env = { TPSTREAM_SIM_TIMEOUT = "0.5" } })
       assert.equal("cudaErrorLaunchTimeout", f.code, r.stdout .. r.stderr)
       assert.equal("702", f.number)
       assert.matches("forever", f.text)
+    end)
+
+    it("tells where it was and how long it ran", function()
+      local _, f = case('threads(64, "spinning", b)\nreport(wait)',
+        { env = { TPSTREAM_SIM_TIMEOUT = "0.2" } })
+      assert.equal("702", f.number)
+      assert.matches("kernel 'spinning', block %(%d,0,0%), "
+        .. "thread %(%d+,0,0%), program.cu:5[012]: still running after 0.2 s "
+        .. "%(TPSTREAM_SIM_TIMEOUT%)", f.text)
+    end)
+
+    it("ends at once by Ctrl-C under a kernel that never ends", function()
+      local begin = os.time()
+      local r = case([[
+module:kernel "spinning":launch({ grid = 64, block = 64 }, b)
+wait()]], { signal = "INT", after = 3 })
+      assert.equal(1, r.status, r.stderr)
+      assert.matches("interrupted!", r.stderr)
+      assert.is_true(os.time() - begin < 10)
+    end)
+
+    it("a kernel that spins waits for another stream's", function()
+      local r = case [[
+local s <const>, t <const> = tp.Stream(), tp.Stream()
+tp.current_device():synchronize()
+tp.with_stream(s, function()
+  module:kernel "spinning":launch({ grid = 64, block = 256 }, b)
+end)
+tp.with_stream(t, k, "fine", b)
+tp.current_device():synchronize()
+print(b:read()[1])]]
+      assert.equal("7\n", r.stdout, r.stderr)
     end)
 
     it("reports a deadlock", function()

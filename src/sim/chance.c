@@ -163,7 +163,8 @@ void tps_sim_chance_hold(tps_sim_pool *pool) {
   uint64_t calls = pool->calls;
   bool idle = pool->runnable == 0 && pool->startable == NULL;
   pthread_cond_broadcast(&pool->calm);
-  if (!tps_sim_rest_for(pool, idle ? 0 : FREE_AFTER_NS) && pool->calls == calls)
+  if (!tps_sim_rest_for(pool, idle ? 0 : FREE_AFTER_NS) &&
+      pool->calls == calls && pool->calling == 0)
     pool->at_liberty = true;
 }
 
@@ -183,11 +184,13 @@ void tps_sim_chance_call(tps_sim_pool *pool, bool asks) {
   if (pool->seed == 0 || pool->thread_count == 0) return;
   pool->at_liberty = false;
   pool->calls++;
+  pool->calling++;
   pool->allowance += turns_for(pool, asks);
   if (pool->allowance > 0) pthread_cond_broadcast(&pool->work);
   while (!pool->stopping &&
          (pool->allowance > 0 || (pool->in_turn && pool->waiting == 0)))
     pthread_cond_wait(&pool->calm, &pool->lock);
+  pool->calling--;
 }
 
 void tps_sim_asked(tps_sim_pool *pool) {

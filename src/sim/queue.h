@@ -245,6 +245,7 @@ struct tps_sim_pool {
   uint64_t allowance; /* turns that the worker may take */
   uint64_t calls;     /* of the host */
   unsigned waiting;   /* host threads that do */
+  unsigned calling;   /* host threads in the middle of a call */
   bool at_liberty, in_turn;
   atomic_uint knocking; /* threads that want the lock */
   pthread_cond_t calm;  /* the worker has nothing it may do */
