@@ -48,8 +48,16 @@ static void add_lanes(text *t, const warp *w, uint32_t first, uint32_t last,
   if (lanes != w->members) add(t, ", lanes 0x%08x", lanes);
 }
 
-static void add_group(text *t, const struct tps_sim_block *block,
-                      uint32_t first, uint32_t last, const group *g) {
+/* What only the part that made it knows of. */
+static void add_mbarrier(text *t, struct tps_sim_block *block, const warp *w,
+                         const group *g) {
+  size_t room = sizeof t->buffer - t->used;
+  int n = tps_sim_mbarrier_describe(&block->e, w, g, t->buffer + t->used, room);
+  if (n > 0) t->used += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static void add_group(text *t, struct tps_sim_block *block, uint32_t first,
+                      uint32_t last, const group *g) {
   const warp *w = &block->warps[first];
   const char *wait = first == last && g->mask == w->members ? "waits" : "wait";
   char where[600];
@@ -79,7 +87,8 @@ static const insn *add_block(text *t, struct tps_sim_block *block) {
   for (uint32_t first = 0, last; first < warps; first = last + 1) {
     const warp *w = &block->warps[first];
     last = first;
-    while (last + 1 < warps && same_standing(w, &block->warps[last + 1])) last++;
+    while (last + 1 < warps && same_standing(w, &block->warps[last + 1]))
+      last++;
     for (uint32_t n = 0; n < w->group_count; n++) {
       add_group(t, block, first, last, &w->groups[n]);
       if (!at) at = w->groups[n].pc;

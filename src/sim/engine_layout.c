@@ -76,6 +76,18 @@ static void reach_all(builder *b, const tps_ptx_function *entry) {
 
 #define UNPLACED UINT32_MAX
 
+/* Notes a variable for reports, which do without where there is no memory. */
+static void note_shared(builder *b, const tps_ptx_var *v, uint32_t at) {
+  struct tps_sim_kernel *k = b->kernel;
+  for (uint32_t n = 0; n < k->array_count; n++)
+    if (k->arrays[n].name == v->name) return;
+  shared_array *arrays =
+      realloc(k->arrays, (k->array_count + 1) * sizeof *arrays);
+  if (!arrays) return;
+  k->arrays = arrays;
+  arrays[k->array_count++] = (shared_array){v->name, at, v->size, v->unsized};
+}
+
 static void place_shared(builder *b, const tps_ptx_var *v, uint32_t *offset,
                          uint32_t *dynamic_align) {
   uint32_t align = v->align ? v->align : 1;
@@ -87,6 +99,7 @@ static void place_shared(builder *b, const tps_ptx_var *v, uint32_t *offset,
   }
   b->shared_bytes = (b->shared_bytes + align - 1) & ~((uint64_t)align - 1);
   *offset = (uint32_t)b->shared_bytes; /* what is too large is refused */
+  note_shared(b, v, *offset);
   b->shared_bytes += v->size;
 }
 
@@ -127,6 +140,8 @@ static void place_dynamic(builder *b, uint32_t align) {
   uint32_t at = ((uint32_t)b->shared_bytes + align - 1) & ~(align - 1);
   b->kernel->static_shared = (uint32_t)b->shared_bytes;
   b->kernel->dynamic_at = at;
+  for (uint32_t k = 0; k < b->kernel->array_count; k++)
+    if (b->kernel->arrays[k].unsized) b->kernel->arrays[k].at = at;
   for (uint32_t k = 0; k < m->var_count; k++)
     if (b->shared_at[k] == UNPLACED) b->shared_at[k] = at;
   for (uint32_t k = 0; k < m->function_count; k++)

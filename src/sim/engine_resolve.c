@@ -166,11 +166,12 @@ unsigned char *tps_sim_reach(engine *e, const insn *i, unsigned lane,
   if (address & (align - 1)) {
     snprintf(text, sizeof text, "misaligned (a multiple of %u is needed)",
              align);
-    bad(&a, TPS_MISALIGNED_ADDRESS, text);
+    tps_sim_bad_access(&a, TPS_MISALIGNED_ADDRESS, text);
   }
   if (space == TPS_PTX_GENERIC &&
       within(address, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE))
-    bad(&a, TPS_ILLEGAL_ADDRESS, "local memory is of no use here");
+    tps_sim_bad_access(&a, TPS_ILLEGAL_ADDRESS,
+                       "local memory is of no use here");
   return in_space(&a, space, &is_local);
 }
 
