@@ -1,5 +1,6 @@
 -- Copies that complete later, and mbarriers: cp.async and its groups, split arrival
 -- and waiting, pipelines; on random inputs, and what goes wrong.
+-- luacheck: no max line length
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
 local program = require "spec.support.program"

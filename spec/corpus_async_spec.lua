@@ -110,7 +110,7 @@ print(ok, not ok and e.code, not ok and e.message)]]):format(file, options, file
     local text = refusal("32_dynpar.cu", '{ options = { "-rdc=true" } }')
     assert.matches("cudaErrorNotSupported", text)
     assert.matches("function '__cudaCDP2%w+' of the device's runtime is not "
-      .. "supported by the simulated device %(32_dynpar.cu:3%)",
+      .. "supported by the simulated device %(32_dynpar.cu:4%)",
       text)
   end)
 

@@ -1,5 +1,6 @@
 -- What completes later, and clusters, in all the forms of the PTX manual: accepted at
 -- compute capability 9.0; and what the simulated device refuses, by name and line.
+-- luacheck: no max line length
 local tp = require "tpstream"
 local run = require "spec.support.run"
 
