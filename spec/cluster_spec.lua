@@ -429,7 +429,7 @@ describe("in a cluster", function()
       assert.matches("deadlock: no thread can go on; block %(0,0,0%)", text)
       assert.matches("lanes 0x00000001 wait for the mbarrier at shared address "
         .. "0x%x+, where 1 of 1 arrivals and 0 bytes are missing", text)
-      assert.matches("block %(1,0,0%).*wait at the cluster's barrier", text)
+      assert.matches("block %(1,0,0%).*waits at the cluster's barrier", text)
     end
   end)
 

@@ -765,6 +765,7 @@ static int fake_open(tps_device_kind kind, int ordinal, tps_device **out) {
   f->base.face = &fake_face;
   f->base.kind = kind;
   f->base.ordinal = ordinal;
+  f->base.unpin_waits = true;
   f->legacy.device = f;
   f->limit = (uint64_t)1 << 40;
   f->base.properties =

@@ -671,7 +671,7 @@ static void fidelity_needs_ptx(void **state) {
   world w;
   open_world(&w, TPS_CUDA);
   tps_module *module = load(&w, "saxpy,");
-  const struct tps_ptx_fidelity *f;
+  const tps_fidelity *f;
   assert_int_equal(tps_module_fidelity(module, &f, &w.err), TPS_NOT_SUPPORTED);
   assert_string_equal(w.err.message,
                       "fidelity is told from PTX, this module is a binary "

@@ -752,6 +752,7 @@ body("load", function(tp)
   equal("", m:log())
   assert(m:ptx():find ".entry add")
   assert(tostring(m):find "3 kernels")
+  equal(0, #m:fidelity().approximate)
 end)
 
 body("load from a file", function(tp)

@@ -287,6 +287,7 @@ int tps_cuda_device_open(int ordinal, tps_device **out, tps_error *err) {
   self->base.kind = TPS_CUDA;
   self->base.ordinal = ordinal;
   self->base.recycles = true;
+  self->base.unpin_waits = true;
   TPS_TRY(failed, find_symbols(&self->driver, err));
   TPS_TRY(failed, read_properties(&self->base, err));
   *out = &self->base;

@@ -330,6 +330,9 @@ struct tps_device {
   tps_device_kind kind;
   int ordinal;
   tps_device_properties properties;
+  bool
+      unpin_waits; /* giving page-locked memory back waits for running work: it is
+                       rather kept for the next time */
   bool recycles; /* freed memory may be handed out again in stream order without
                     asking the device */
   void *runtime; /* the runtime's state for this device */

@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "ptx/fidelity.h"
 
 /* ---- boxes --------------------------------------------------------------- */
 
@@ -217,7 +216,7 @@ static void append(lua_State *L, const char *text) {
 }
 
 static int module_fidelity(lua_State *L) {
-  const tps_ptx_fidelity *f;
+  const tps_fidelity *f;
   tps_error err;
   if (tps_module_fidelity(self(L), &f, &err) != 0) return tps_raise(L, &err);
   lua_createtable(L, 0, 2);

@@ -336,9 +336,18 @@ static void put_bool(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
   k->kernel->block[k->plans[i].offset] = (unsigned char)lua_toboolean(L, index);
 }
 
+/* PTX alone does not tell a half from a struct of two bytes. */
+static bool put_half(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                     int index) {
+  const tps_plan *p = &k->plans[i];
+  return p->size == 2 && k->kernel->desc->params[i].certainty == TPS_BY_PTX &&
+         put_special(L, p, index, k->kernel->block + p->offset);
+}
+
 static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
   const tps_plan *p = &k->plans[i];
   size_t size;
+  if (put_half(L, k, i, index)) return;
   if (lua_type(L, index) != LUA_TSTRING) {
     const char *expected =
         lua_pushfstring(L, "string of %d bytes", (int)p->size);

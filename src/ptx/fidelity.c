@@ -68,8 +68,8 @@ static size_t leave_each_once(word *words, size_t count) {
   return kept;
 }
 
-static tps_ptx_fidelity *copy(const word *words, size_t count) {
-  tps_ptx_fidelity *f = calloc(1, sizeof *f + count * sizeof *f->opcodes);
+static tps_fidelity *copy(const word *words, size_t count) {
+  tps_fidelity *f = calloc(1, sizeof *f + count * sizeof *f->opcodes);
   if (f == NULL) return NULL;
   for (; f->count < count; f->count++) {
     const word *w = &words[f->count];
@@ -78,22 +78,22 @@ static tps_ptx_fidelity *copy(const word *words, size_t count) {
       tps_ptx_fidelity_free(f);
       return NULL;
     }
-    f->opcodes[f->count] = (tps_ptx_opcode){name, w->approximate};
+    f->opcodes[f->count] = (tps_opcode){name, w->approximate};
   }
   return f;
 }
 
-tps_ptx_fidelity *tps_ptx_fidelity_of(const tps_ptx_module *module) {
+tps_fidelity *tps_ptx_fidelity_of(const tps_ptx_module *module) {
   word *words = malloc((count_instructions(module) + 1) * sizeof *words);
   if (words == NULL) return NULL;
   size_t count = collect(module, words);
   qsort(words, count, sizeof *words, compare);
-  tps_ptx_fidelity *f = copy(words, leave_each_once(words, count));
+  tps_fidelity *f = copy(words, leave_each_once(words, count));
   free(words);
   return f;
 }
 
-void tps_ptx_fidelity_free(tps_ptx_fidelity *f) {
+void tps_ptx_fidelity_free(tps_fidelity *f) {
   if (f == NULL) return;
   for (size_t k = 0; k < f->count; k++) free(f->opcodes[k].name);
   free(f);

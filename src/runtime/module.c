@@ -21,7 +21,7 @@ struct tps_module_parts {
   tps_loaded *on;
   unsigned lent; /* variables lent out as memory */
   extra_global *extras;
-  tps_ptx_fidelity *fidelity; /* once asked for */
+  tps_fidelity *fidelity; /* once asked for */
 };
 
 static int no_memory(tps_error *err) {
@@ -225,7 +225,7 @@ const char *tps_module_ptx(tps_module *module, size_t *size) {
   return source->ptx != NULL ? source->ptx(source->data, size) : NULL;
 }
 
-int tps_module_fidelity(tps_module *module, const struct tps_ptx_fidelity **out,
+int tps_module_fidelity(tps_module *module, const tps_fidelity **out,
                         tps_error *err) {
   struct tps_module_parts *parts = module->parts;
   size_t size;

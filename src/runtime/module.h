@@ -8,9 +8,8 @@
 #ifndef TPS_RUNTIME_MODULE_H
 #define TPS_RUNTIME_MODULE_H
 
+#include "base/fidelity.h"
 #include "runtime/memory.h"
-
-struct tps_ptx_fidelity; /* ptx/fidelity.h */
 
 /* Where images come from. rtc/ implements it for compiled sources; the runtime
  * itself for loaded bytes. */
@@ -50,9 +49,9 @@ tps_module *tps_module_ref(tps_module *module);
 void tps_module_unref(tps_module *module);
 /* PTX text of the module, or NULL. */
 const char *tps_module_ptx(tps_module *module, size_t *size);
-/* Its opcodes (ptx/fidelity.h), valid while the module lives. NOT_SUPPORTED for a
+/* Its opcodes (base/fidelity.h), valid while the module lives. NOT_SUPPORTED for a
  * binary. */
-int tps_module_fidelity(tps_module *module, const struct tps_ptx_fidelity **out,
+int tps_module_fidelity(tps_module *module, const tps_fidelity **out,
                         tps_error *err);
 
 typedef struct tps_kernel {

@@ -65,7 +65,7 @@ int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
                     tps_error *err) {
   int code = tps_device_fault(local->device, err);
   if (code != 0) return code;
-  if (bytes > (uint64_t)1 << LARGEST_EXPONENT || !local->device->recycles)
+  if (bytes > (uint64_t)1 << LARGEST_EXPONENT || !local->device->unpin_waits)
     return pin(local, bytes, out, err);
   uint64_t rounded;
   unsigned class = class_of(bytes, &rounded);
@@ -73,11 +73,11 @@ int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
   return *out != NULL ? 0 : pin(local, rounded, out, err);
 }
 
-/* At once, of a device that uses no memory twice; false: for another time. */
+/* At once, where that waits for nothing; false: for another time. */
 static bool unpin(tps_pinned *block) {
   tps_device *device = block->device;
   tps_error ignored;
-  if (device->recycles ||
+  if (device->unpin_waits ||
       device->face->memory_unpin(device, block->host, block->address, &ignored))
     return false;
   free(block);
