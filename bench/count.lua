@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- How many lane-operations a launch takes, exactly: a lane-operation is one PTX
 -- instruction that one thread executes (a guarded one counts whether its guard
 -- holds or not). The PTX gets a counter for each basic block, which every thread

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- What the simulated device's engine does in a second, beside the same work in
 -- plain C (bench/native.c, one thread, -O3), in one run:
 --

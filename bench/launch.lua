@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- What a call costs: from Lua, and beside it the same in straight C on cudart
 -- (bench/raw.c), taking turns in one process. Medians of nine, in microseconds.
 --

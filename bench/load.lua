@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- How long a megabyte of PTX takes to load on the simulated device: it is read,
 -- described, and decoded once to see whether all of it can run.
 --

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- What kernels compute: integer, IEEE-rounded and conversion results must be
 -- bit-equal on every device, approximate ones within the bounds of the PTX manual.
 -- Every operation runs on random inputs mixed with extremes and is compared with

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Copies that complete later, and mbarriers: cp.async and its groups, split arrival
 -- and waiting, pipelines; on random inputs, and what goes wrong.
 -- luacheck: no max line length

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- docs/reference.md, section Errors: which launch an asynchronous fault is blamed
 -- on. Each case needs a process of its own.
 local tp = require "tpstream"

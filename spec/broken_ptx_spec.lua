@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- PTX that is broken, or made to be slow or large: loading it says what is wrong,
 -- soon, and never harms the process. What the text alone does not show is a fault
 -- when the kernel runs.

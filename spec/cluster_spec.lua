@@ -1,6 +1,9 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Clusters: blocks that run together, their barrier, shared memory of one another,
--- bulk copies and what tells an mbarrier of them. Each case is a process of its own: the
--- simulated device must begin with compute capability 9.0.
+-- bulk copies and what tells an mbarrier of them. Each case is a process of its own:
+-- the simulated device must begin with compute capability 9.0.
 -- luacheck: no max line length
 local tp = require "tpstream"
 local run = require "spec.support.run"

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- docs/reference.md, section Run-time compilation: compile, compile_file, load.
 local tp = require "tpstream"
 

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's barriers, clusters and bulk copies; those that need compute capability
 -- 9.0 in processes of their own; and what the simulated device refuses.
 local tp = require "tpstream"

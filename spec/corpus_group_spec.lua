@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's cooperative groups (12).
 local tp = require "tpstream"
 local corpus = require "spec.support.corpus"

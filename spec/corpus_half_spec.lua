@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's kernels of float16 and bfloat16. Sums, products and conversions are
 -- rounded correctly; the functions are good to one unit in the last place.
 local tp = require "tpstream"

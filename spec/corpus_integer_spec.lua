@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's integer kernels (13): every operation against the same arithmetic
 -- in Lua's 64-bit integers.
 local tp = require "tpstream"

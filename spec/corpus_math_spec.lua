@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's mathematical kernels: every function of float32 and float64 against
 -- a reference of its own on random inputs. The bounds are those that the CUDA C++
 -- guide and the PTX manual give; 0 where the result is rounded correctly.

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's kernels that move data: vectors and cache hints (14), special
 -- registers and shapes (37), memory of a thread (51).
 local tp = require "tpstream"

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's kernels that need every lane to go on (34) and barriers of all
 -- forms (35).
 local tp = require "tpstream"

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's random numbers (26): cuRAND's generators as their authors published
 -- them, in Lua: XORWOW (Marsaglia 2003) with jumps of 2^67 as powers of a matrix of
 -- bits, Philox4x32-10 (Salmon et al. 2011), MRG32k3a (L'Ecuyer 1999) with jumps

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus: kernels as people write them, each compared with a reference in Lua
 -- on random inputs.
 local tp = require "tpstream"

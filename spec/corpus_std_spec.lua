@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's use of the C++ standard library on the device (46).
 local tp = require "tpstream"
 local corpus = require "spec.support.corpus"

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The corpus's kernels that print (18), and that end in a fault (19): each in a
 -- process of its own.
 local run = require "spec.support.run"

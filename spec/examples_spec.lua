@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The examples run as the README says, and the pipeline's results are right.
 local run = require "spec.support.run"
 

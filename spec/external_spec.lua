@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- docs/reference.md, section Streams: handles and tp.ExternalStream.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"

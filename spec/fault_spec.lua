@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Faults: asynchronous, sticky, code for code what a GPU answers. A fault ends
 -- its device, so each case runs in a process of its own.
 local tp = require "tpstream"

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- CUB in kernels: the block's and the warp's algorithms, each variant of them, and
 -- the agent of the device-wide reduction.
 local tp = require "tpstream"

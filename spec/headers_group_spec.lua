@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Cooperative groups beyond what the corpus uses: tiles of every size, coalesced and
 -- partitioned groups, reductions and scans of all of them, the block's split
 -- barrier, the grid's barrier again and again.

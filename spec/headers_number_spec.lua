@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- cuda_fp16, cuda_bf16 and cuda_fp8: conversions in every direction and rounding,
 -- comparisons ordered and unordered, pairs; on all bit patterns where there are few.
 local tp = require "tpstream"

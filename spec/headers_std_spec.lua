@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The C++ standard library as the toolkit has it for devices, and Thrust's function
 -- objects: each header does something real with random inputs.
 local tp = require "tpstream"

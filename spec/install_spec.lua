@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Installs into a folder, moves that, and uses what is there: the command, the
 -- module, the header, pkg-config, the CMake package and the examples.
 local run = require "spec.support.run"

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- docs/reference.md, section Launch. The kernels' names are mangled, so that their
 -- PTX alone tells the parameters' types; extern "C" is compile_spec's.
 local tp = require "tpstream"

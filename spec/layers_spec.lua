@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- The layers: each part of src/ includes only what stands below it, Lua is known to
 -- lua/ and host/ alone, CUDA to cuda/ alone (rtc/ knows NVRTC), and what one part shows
 -- to another is named tps_.

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- What completes later, and clusters, in all the forms of the PTX manual: accepted at
 -- compute capability 9.0; and what the simulated device refuses, by name and line.
 -- luacheck: no max line length

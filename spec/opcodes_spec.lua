@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Every opcode that the census of 3,584 kernels found in stages S1, S2
 -- and S3b is
 -- accepted by the simulated device when a module is loaded; what belongs to later

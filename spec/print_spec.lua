@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- What kernels print: every conversion with flags, widths, precisions and lengths.
 -- What is expected is C's, by way of string.format where Lua has the conversion.
 local program = require "spec.support.program"

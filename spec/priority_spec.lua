@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- docs/reference.md, section Streams: priorities, proven by the order in which
 -- things ran.
 local tp = require "tpstream"

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- TPSTREAM_SIM_SEED: each seed is one of the orders that CUDA's rules allow. A
 -- program that lacks a synchronization is caught by some of them, one that has it
 -- gives the same result under all, and one seed gives one order.

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- What CUDA C++ promises besides arithmetic: operations of a warp on part of it,
 -- barriers that reduce, calls through pointers of every kind, objects and memory made
 -- on the device, parameters in memory, clocks. spec/warp_spec.lua has the common

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Video instructions, scalar and packed, with every selector, saturation and second
 -- operation, against the same in Lua. NVRTC emits two or three of them; the rest is
 -- written in inline assembly, so it is PTX here too.

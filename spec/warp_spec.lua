@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Threads together: divergence, shuffles, votes, barriers, atomics, calls, and the
 -- programs that hang a scheduler which is too simple.
 local tp = require "tpstream"

@@ -216,9 +216,10 @@ static void test_refusal(void **state) {
   int code = load(&m, HEAD ".visible .entry k() { .reg .b32 a;\n"
                            " wgmma.fence.sync.aligned; ret; }");
   assert_int_equal(code, TPS_NOT_SUPPORTED);
-  assert_string_equal(m.err.message,
-                      "instruction 'wgmma.fence.sync.aligned' is not supported by "
-                      "the simulated device (PTX line 5)");
+  assert_string_equal(
+      m.err.message,
+      "instruction 'wgmma.fence.sync.aligned' is not supported by "
+      "the simulated device (PTX line 5)");
   tps_sim_space_destroy(m.space);
   code = load(&m, ".version 8.0\n.target sm_90\n.address_size 64\n"
                   ".visible .entry k() { ret; }");

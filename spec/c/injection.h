@@ -261,8 +261,8 @@ static int f_memory_unpin(tps_device *d, void *host, uint64_t address,
                           tps_error *err) {
   FORWARD(memory_unpin, LIVE(d)->pinned--, host, address, err);
 }
-static void f_memory_note(tps_device *d, uint64_t address,
-                          const char *element, const char *source, int line) {
+static void f_memory_note(tps_device *d, uint64_t address, const char *element,
+                          const char *source, int line) {
   if (inner(d)->face->memory_note)
     inner(d)->face->memory_note(inner(d), address, element, source, line);
 }

@@ -1,3 +1,6 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
 -- Kernels that hold a stream up until the host says go, so that a spec decides
 -- what has run and what has not, on every device, without timing anything.
 local tp = require "tpstream"

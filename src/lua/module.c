@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <string.h>
 
-
 /* ---- boxes --------------------------------------------------------------- */
 
 tps_lua_module *tps_push_module(lua_State *L) {

@@ -197,9 +197,12 @@ static void add_listed(listing *l, const char *name, const struct stat *info) {
     l->items = items;
     l->room = room;
   }
-  char *copy = strdup(name);
-  if (copy == NULL) return;
-  l->items[l->count++] = (listed){copy, (uint64_t)info->st_size, info->st_mtim};
+  listed *item = &l->items[l->count];
+  item->name = strdup(name);
+  if (item->name == NULL) return;
+  item->size = (uint64_t)info->st_size;
+  item->used = info->st_mtim;
+  l->count++;
   l->bytes += (uint64_t)info->st_size;
 }
 

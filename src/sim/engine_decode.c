@@ -451,8 +451,7 @@ int tps_sim_check_module(struct tps_sim_code *code, tps_error *err) {
 
 static bool has_side(unsigned op) {
   return op == H_call || op == H_call_indirect || op == H_vprintf ||
-         op == H_assertfail || op == H_malloc || op == H_free ||
-         op == H_matrix;
+         op == H_assertfail || op == H_malloc || op == H_free || op == H_matrix;
 }
 
 /* What the instructions and the kernel own beside them. */

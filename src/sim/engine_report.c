@@ -84,9 +84,9 @@ static const char *name_of(const access *a, const tps_sim_allocation *m) {
 /* "allocation at 0x… of 40 bytes (float32 buffer), made at script.lua:3" */
 static const char *describe(const access *a, const tps_sim_allocation *m,
                             char *text, size_t size) {
-  static const char *const kinds[] = {"allocation", "pinned allocation",
-                                      "variable", "constant", "heap block",
-                                      "array", "texture", "surface"};
+  static const char *const kinds[] = {
+      "allocation", "pinned allocation", "variable", "constant", "heap block",
+      "array",      "texture",           "surface"};
   const char *symbol = name_of(a, m);
   char name[NAME_BYTES], quoted[NAME_BYTES + 4] = "", length[32];
   char element[64] = "", made[400] = "";
