@@ -382,7 +382,7 @@ local function case(body, env)
   return r.stdout
 end
 
-describe("asynchronous misuse:", function()
+describe("asynchronous misuse: #fault", function()
   it("a misaligned copy", function()
     assert.matches("cudaErrorMisalignedAddress",
       case 'try("misaligned", 1, a, b, 1, 0)')

@@ -440,7 +440,7 @@ describe("the device's heap", function()
     free_wrong = { "cudaErrorIllegalAddress", "which malloc has not returned" },
     free_twice = { "cudaErrorLaunchFailure", "which was freed before" },
   } do
-    it("tells a wrong free: " .. name, function()
+    it("tells a wrong free: " .. name .. " #fault", function()
       local r = run.script(([[
 local tp = require "tpstream"
 local kept <close> = assert(io.open "spec/ptx/semantics.ptx")

@@ -484,7 +484,7 @@ describe("corpus 23 textures and surfaces", function()
 end)
 
 -- Each ends its device, so it has a process of its own.
-describe("an access to no place of a surface", function()
+describe("an access to no place of a surface #fault", function()
   local function fault(kernel, c, lines)
     return run.script(([[
 local tp = require "tpstream"

@@ -202,7 +202,17 @@ local function mad_form()
   return f
 end
 
+-- Where an H200 departs from the manual in ways that are not known well enough to be
+-- followed: those are compared on the simulated device alone.
+local function departs(text)
+  if tp.current_device():kind() == "sim" then return false end
+  local shift = text:find "^vsh[lr]"
+  return text:find "^vmad" or shift and (text:find("%.sat") or
+    text:find "%.add " or text:find "%.min " or text:find "%.max ")
+end
+
 local function as_the_manual_says(f)
+  if departs(f.text) then return false end
   if f.second == "min" or f.second == "max" then return false end
   return not (f.dsel and (f.saturate or f.dsel == "h1"))
 end

@@ -908,7 +908,7 @@ local COMPILED = { slow = true, compiler = true }
 body("compile", function(tp)
   local m <close> = tp.compile(SOURCE, { name = "a.cu", std = "c++17",
     defines = { A = 1, B = true }, headers = { ["a.h"] = "int a;" },
-    names = { "put<int>" }, options = { "-w" }, arch = 80 })
+    names = { "put<int>" }, options = { "-w" }, arch = "compute_80" })
   local k <close> = m:kernel "put<int>"
   local b <close> = tp.zeros("i32", 1)
   k:launch(ONE, b, 7)

@@ -304,6 +304,7 @@ static partial add_plane(const uint32_t *texel, const int32_t *w, int digits) {
       p.exponent = exponent_of(texel[k]);
   for (unsigned k = 0; k < 4; k++) {
     int e = exponent_of(texel[k]), down = p.exponent - e;
+    if (w[k] == 0) continue;
     if (e == 0 || down > 28) continue; /* what is denormal counts as zero */
     int64_t m = (int64_t)((texel[k] & 0x7fffff) | 0x800000) << 4 >> down;
     m = m >> cut << cut;
