@@ -18,6 +18,7 @@ target_compile_definitions(tps_flags INTERFACE _GNU_SOURCE=)
 target_compile_options(tps_flags INTERFACE
   -ffp-contract=off -fno-math-errno -Wall -Wextra
   $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>
+  $<$<C_COMPILER_ID:Clang>:-Wno-unknown-pragmas>
   -Werror=implicit-function-declaration -Werror=incompatible-pointer-types
   -Werror=int-conversion -Werror=return-type
   $<$<BOOL:${TPS_WERROR}>:-Werror>)

@@ -44,7 +44,10 @@ static void add_folder(corpus *c, const char *folder) {
   const char *source = getenv("TPS_SOURCE");
   snprintf(path, sizeof path, "%s/%s", source ? source : ".", folder);
   DIR *dir = opendir(path);
-  if (dir == NULL) fail_msg("no folder %s", path);
+  if (dir == NULL) {
+    fail_msg("no folder %s", path);
+    return;
+  }
   /* cppcheck-suppress readdirCalled; nobody else reads this directory stream */
   for (struct dirent *e; (e = readdir(dir)) != NULL;) {
     if (e->d_name[0] == '.') continue;

@@ -328,7 +328,7 @@ static tps_guard *array_from(lua_State *L, int index, request *r) {
   tps_guard *guard = tps_guard_push(L);
   guard->release = drop_array;
   tps_stream *stream = tps_current_stream(L, b->memory->device);
-  b = tps_check_buffer(L, index);
+  tps_check_buffer(L, index);
   guard->data = allocate(L, stream->device, &r->shape);
   stream = tps_current_stream(L, stream->device);
   b = tps_check_buffer(L, index);
@@ -488,9 +488,9 @@ static const void *source_bytes(lua_State *L, int64_t count) {
   if (lua_type(L, 2) == LUA_TSTRING) {
     size_t bytes = lua_rawlen(L, 2), size = tps_dtype_sizes[dtype];
     if (bytes != (size_t)count * size)
-      tps_misuse(L, "%lld bytes expected (%lld elements of %s), got %lld",
-                 (long long)((size_t)count * size), (long long)count,
-                 tps_dtype_names[dtype], (long long)bytes);
+      tps_misuse(L, "%zu bytes expected (%lld elements of %s), got %zu",
+                 (size_t)count * size, (long long)count, tps_dtype_names[dtype],
+                 bytes);
     return lua_tostring(L, 2);
   }
   if (lua_type(L, 2) != LUA_TTABLE)

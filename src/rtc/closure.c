@@ -179,8 +179,10 @@ static void read_include(walk *w, const char *includer, const char *begin,
   if (end - p >= 5 && memcmp(p, "_next", 5) == 0) p += 5;
   p = skip_blanks(p, end);
   if (p < end && *p == '(') p = skip_blanks(p + 1, end); /* __has_include */
-  char close = p < end && *p == '"' ? '"' : p < end && *p == '<' ? '>' : 0;
-  if (close == 0) {
+  char close = '\0';
+  if (p < end && *p == '"') close = '"';
+  if (p < end && *p == '<') close = '>';
+  if (close == '\0') {
     bool identifier = p < end && (isalpha((unsigned char)*p) || *p == '_');
     if (own && identifier && after_hash(begin, word)) w->unclear = true;
     return;
@@ -234,15 +236,20 @@ static void read_file(walk *w, const char *path) {
 
 static const char *after(const char *option, const char *beginning) {
   size_t n = strlen(beginning);
+  /* NOLINTNEXTLINE: a list of options has no NULL in it */
   return strncmp(option, beginning, n) == 0 ? option + n : NULL;
+}
+
+/* Whether the next option is a folder's name. */
+static bool announces(const char *option) {
+  return after(option, "-I") != NULL ? option[2] == '\0'
+                                     : strcmp(option, "--include-path") == 0;
 }
 
 /* The folder that option i names; NULL: none. */
 static const char *folder_of(const tps_strings *options, size_t i) {
   const char *option = options->items[i], *value;
-  const char *previous = i > 0 ? options->items[i - 1] : "";
-  if (strcmp(previous, "-I") == 0 || strcmp(previous, "--include-path") == 0)
-    return option;
+  if (i > 0 && announces(options->items[i - 1])) return option;
   if ((value = after(option, "--include-path=")) == NULL)
     value = after(option, "-I");
   return value != NULL && *value != '\0' ? value : NULL;
@@ -274,8 +281,7 @@ static void read_options(walk *w, const tps_compiler *compiler,
     if (folder != NULL) w->failed = !tps_strings_add(&w->folders, folder);
   }
   for (size_t i = 0; i < options->count && !w->failed; i++)
-    if (folder_of(options, i) == NULL && strcmp(options->items[i], "-I") != 0 &&
-        strcmp(options->items[i], "--include-path") != 0)
+    if (folder_of(options, i) == NULL && !announces(options->items[i]))
       read_option(w, options->items[i]);
 }
 

@@ -139,7 +139,7 @@ static uint32_t find_kernel(const tps_ptx_module *m, const char *name) {
   uint32_t k = 0;
   while (k < m->function_count &&
          (!m->functions[k].entry || m->functions[k].declared_only ||
-          strcmp(m->functions[k].name, name)))
+          strcmp(m->functions[k].name, name) != 0))
     k++;
   return k;
 }

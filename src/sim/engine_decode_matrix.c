@@ -359,7 +359,7 @@ static bool matrix_fragment(builder *b, matrix_site *s, const shape *h,
 static bool wmma_memory(builder *b, bool store) {
   const shape *h = shape_of(b);
   uint8_t type = type_at(b, 0);
-  unsigned at = store ? 0 : 1, stride = store ? 2 : 2;
+  unsigned at = store ? 0 : 1, stride = 2;
   uint8_t space = b->p->space;
   if (!h || b->p->type_count != 1 || b->p->operand_count < 2) return false;
   if (space != TPS_PTX_GENERIC && space != TPS_PTX_GLOBAL &&

@@ -50,7 +50,7 @@ static void forget(facts *f, int32_t reg) {
 }
 
 static void learn(facts *f, int32_t reg, int64_t value) {
-  unsigned k = f->count;
+  unsigned k;
   forget(f, reg);
   if (f->count == MOST_KNOWN) return;
   for (k = f->count; k > 0 && f->list[k - 1].reg > reg; k--)

