@@ -196,6 +196,33 @@ print((value('#if __has_include("more.h")\n# /* x */ include /* y */ "more.h"\n'
       assert.equal("4\n", script(place, text))
     end)
 
+    for name, directive in pairs {
+      ["after the hash"] = '#\\\ninclude "z.h"',
+      ["in the word"] = '#inc\\\nlude "z.h"',
+      ["with CRLF"] = '#inc\\\r\nlude "z.h"',
+      ["in the name"] = '#include "z\\\n.h"',
+      ["and a digraph"] = '%:inc\\\nlude "z.h"',
+      ["by \\v"] = '#include\v"z.h"', ["by \\f"] = '#include\f"z.h"',
+    } do
+      it("follows a directive that is broken " .. name, function()
+        local text = ([[
+local dir, directive = %q, %q
+print((value(directive .. "\n" .. FILL, { include = dir .. "/other" })))]])
+          :format(place, directive)
+        for i = 1, 2 do
+          write(place .. "/other/z.h", ("#define VALUE %d\n"):format(i))
+          assert.equal(i .. "\n", script(place, text))
+        end
+      end)
+    end
+
+    it("keeps what only speaks of embedding", function()
+      local before = #entries(place)
+      script(place, [[value("__device__ int embedding();\n" .. FILL,
+        { defines = { VALUE = 1 } })]])
+      assert.equal(before + 1, #entries(place))
+    end)
+
     it("keeps nothing when a name is made by a macro, or of the time", function()
       local before = #entries(place)
       local text = ([[
@@ -326,6 +353,9 @@ for i = 1, 4 do value(FILL, { defines = { VALUE = 10 + i } }) end]])
     assert.matches('"entries": 2,', command "--json")
     assert.matches("entries +0\n", command "clear")
     assert.equal(0, #entries(place))
+    assert.equal(2, run.lua({ "--cache", "cleer" }, { env = env }).status)
+    assert.matches("unusable: Not a directory\n", run.lua({ "--cache" },
+      { env = { TPSTREAM_CACHE = "1", TPSTREAM_CACHE_DIR = "/dev/null" } }).stdout)
     local r = run.lua({ "--cache" }, { env = { TPSTREAM_CACHE = "0" } })
     assert.equal("no cache: turned off by TPSTREAM_CACHE=0\n", r.stdout)
   end)

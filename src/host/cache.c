@@ -20,12 +20,15 @@ static void print_text(const tps_rtc_cache *c) {
   printf("entries  %" PRIu64 "\n", c->entries);
   printf("size     %.1f MB of at most %.1f MB\n", (double)c->bytes / 1e6,
          (double)c->limit / 1e6);
+  if (c->unusable[0] != '\0') printf("unusable: %s\n", c->unusable);
 }
 
 void host_json_cache(host_json *json, const char *key, const tps_rtc_cache *c) {
   host_json_open(json, key, '{');
   host_json_string(json, "folder", c->folder);
   host_json_string(json, "why", c->folder == NULL ? c->why : NULL);
+  host_json_string(json, "unusable",
+                   c->unusable[0] != '\0' ? c->unusable : NULL);
   host_json_integer(json, "entries", (int64_t)c->entries);
   host_json_integer(json, "bytes", (int64_t)c->bytes);
   host_json_integer(json, "limit", (int64_t)c->limit);

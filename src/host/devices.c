@@ -4,6 +4,7 @@
  * What devices there are, as the command tells it.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host/host.h"
@@ -36,7 +37,9 @@ tps_context *host_open_context(const host_options *options) {
 }
 
 bool host_check_device(const host_options *options) {
-  if (options->device == NULL) return true;
+  const char *asked = getenv("TPSTREAM_DEVICE");
+  bool chosen = options->device != NULL || (asked != NULL && *asked != '\0');
+  if (!chosen) return true;
   tps_context *context = host_open_context(options);
   if (context == NULL) return false;
   tps_context_close(context);

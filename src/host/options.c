@@ -144,6 +144,9 @@ bool host_options_read(host_options *options, int argc, char **argv) {
     if (!fine) return false;
   }
   options->first = i < argc ? i : argc;
+  if (options->cache && i < argc)
+    return complain(options, "'--cache' takes nothing or 'clear', not '%s'",
+                    argv[i]);
   if (options->json && !options->devices && !options->info && !options->cache)
     return complain(options, "'%s' needs --devices, --info or --cache",
                     "--json");

@@ -5,6 +5,8 @@
  * of ours declares, read before the program so that the program's own lines
  * and columns stay as they are: the lowered name of
  * `__tpstream_sig<decltype(x)>` holds the mangled type of x. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +206,7 @@ static int add_names(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
   return result;
 }
 
+/* NVRTC ends the process at a Ctrl-C: that has to wait until it is done. */
 static int compile(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
                    const tps_strings *options, bool types) {
   const char **all = calloc(options->count + 1, sizeof *all);
@@ -211,7 +214,12 @@ static int compile(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
   size_t n = 0;
   for (size_t i = 0; i < options->count; i++) all[n++] = options->items[i];
   if (types) all[n++] = "--pre-include=" HEADER;
+  sigset_t interrupt, before;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &interrupt, &before);
   int result = nvrtc->CompileProgram(program, (int)n, all);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   free(all);
   return result;
 }

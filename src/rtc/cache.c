@@ -3,6 +3,8 @@
  *
  * Builds that are kept between processes: all that NVRTC gave, under a key of all
  * that it was given. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -124,6 +126,8 @@ int tps_rtc_cache_look(tps_rtc_cache *out, tps_error *err) {
   out->folder = store.folder;
   out->why = store.why;
   out->limit = store.limit;
+  if (out->folder != NULL && !tps_store_usable(&store))
+    snprintf(out->unusable, sizeof out->unusable, "%s", strerror(errno));
   return 0;
 }
 

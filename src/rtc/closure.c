@@ -139,8 +139,8 @@ static void look_for(walk *w, const char *includer, const char *name) {
 
 /* What gives another result at another time, or reads what is not looked at. */
 static bool changes_by_itself(const char *text, size_t size) {
-  static const char *const words[] = {"__DATE__", "__TIME__", "__TIMESTAMP__",
-                                      "#embed",   "# embed",  "__has_embed"};
+  static const char *const words[] = {
+      "__DATE__", "__TIME__", "__TIMESTAMP__", "__has_embed", "?\?/", "?\?="};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (memmem(text, size, words[i], strlen(words[i])) != NULL) return true;
   return false;
@@ -148,12 +148,14 @@ static bool changes_by_itself(const char *text, size_t size) {
 
 /* ---- reading a text ------------------------------------------------------ */
 
-/* Past blanks, spliced lines and comments within a line. */
+static bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+/* Past blanks and comments within a line. */
 static const char *skip_blanks(const char *p, const char *end) {
   while (p < end) {
-    if (*p == ' ' || *p == '\t' || *p == '\r') p++;
-    else if (*p == '\\' && p + 1 < end && (p[1] == '\n' || p[1] == '\r'))
-      p += 2 + (p[1] == '\r' && p + 2 < end && p[2] == '\n');
+    if (is_blank(*p)) p++;
     else if (end - p >= 4 && p[0] == '/' && p[1] == '*') {
       const char *close = memmem(p + 2, (size_t)(end - p - 2), "*/", 2);
       if (close == NULL) return end;
@@ -163,10 +165,21 @@ static const char *skip_blanks(const char *p, const char *end) {
   return p;
 }
 
+/* Back over blanks and comments. */
+static const char *back_over_blanks(const char *begin, const char *p) {
+  for (;;) {
+    while (p > begin && is_blank(p[-1])) p--;
+    if (p - begin < 4 || p[-1] != '/' || p[-2] != '*') return p;
+    const char *open = p - 3;
+    while (open > begin && (open[-1] != '/' || *open != '*')) open--;
+    if (open == begin) return p;
+    p = open - 1;
+  }
+}
+
 /* Whether what stands before the word makes it a directive. */
 static bool after_hash(const char *begin, const char *word) {
-  const char *p = word;
-  while (p > begin && (p[-1] == ' ' || p[-1] == '\t')) p--;
+  const char *p = back_over_blanks(begin, word);
   return p > begin &&
          (p[-1] == '#' || (p[-1] == ':' && p - 1 > begin && p[-2] == '%'));
 }
@@ -199,15 +212,47 @@ static void read_include(walk *w, const char *includer, const char *begin,
   look_for(w, includer, name);
 }
 
-static void read_text(walk *w, const char *path, const char *text, size_t size,
-                      bool own) {
+/* Joins spliced lines in place; the new size. */
+static size_t join_lines(char *text, size_t size) {
+  size_t to = 0;
+  for (size_t from = 0; from < size; from++) {
+    size_t next = from + 1;
+    while (text[from] == '\\' && next < size && is_blank(text[next])) next++;
+    if (text[from] == '\\' && next < size && text[next] == '\n') from = next;
+    else text[to++] = text[from];
+  }
+  return to;
+}
+
+static bool embeds(const char *text, const char *end) {
+  for (const char *p = text;
+       (p = memmem(p, (size_t)(end - p), "embed", 5)) != NULL; p += 5)
+    if (after_hash(text, p)) return true;
+  return false;
+}
+
+static void read_spliced(walk *w, const char *path, const char *text,
+                         size_t size, bool own) {
   const char *p = text, *end = text + size;
-  if (own && changes_by_itself(text, size)) w->unclear = true;
+  if (own && (changes_by_itself(text, size) || embeds(text, end)))
+    w->unclear = true;
   while (!w->failed && !w->unclear &&
          (p = memmem(p, (size_t)(end - p), "include", 7)) != NULL) {
     read_include(w, path, text, p, end, own);
     p += 7;
   }
+}
+
+static void read_text(walk *w, const char *path, const char *text, size_t size,
+                      bool own) {
+  char *copy = malloc(size + 1);
+  if (copy == NULL) {
+    w->failed = true;
+    return;
+  }
+  memcpy(copy, text, size);
+  read_spliced(w, path, copy, join_lines(copy, size), own);
+  free(copy);
 }
 
 static void read_file(walk *w, const char *path) {

@@ -96,6 +96,7 @@ typedef struct tps_rtc_cache {
   char *folder;    /* owned, to be freed; NULL: there is none */
   const char *why; /* there is none */
   uint64_t entries, bytes, limit;
+  char unusable[128]; /* why nothing can be kept in the folder, or "" */
 } tps_rtc_cache;
 /* MISUSE when a setting makes no sense. */
 int tps_rtc_cache_look(tps_rtc_cache *out, tps_error *err);

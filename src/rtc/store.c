@@ -98,8 +98,21 @@ static bool make_folder(const char *path) {
     *p = '/';
   }
   bool there = mkdir(copy, 0700) == 0 || errno == EEXIST;
+  int why = errno;
   free(copy);
+  errno = why;
   return there;
+}
+
+bool tps_store_usable(const tps_store *store) {
+  struct stat info;
+  if (!make_folder(store->folder)) return false;
+  if (stat(store->folder, &info) != 0) return false;
+  if (!S_ISDIR(info.st_mode)) {
+    errno = ENOTDIR;
+    return false;
+  }
+  return access(store->folder, W_OK | X_OK) == 0;
 }
 
 static char *entry_path(const tps_store *store, const char *key) {

@@ -40,6 +40,8 @@ bool tps_store_write(const tps_store *store, const char *key, const void *bytes,
 /* For an entry whose content turned out to make no sense. */
 void tps_store_drop(const tps_store *store, const char *key);
 
+/* Whether entries can be kept (the folder is made); else errno says why not. */
+bool tps_store_usable(const tps_store *store);
 void tps_store_count(const tps_store *store, uint64_t *entries,
                      uint64_t *bytes);
 /* Removes every entry; how many could not be. */
