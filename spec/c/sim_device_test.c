@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "device/device.h"
 #include "sim/memory.h"
+#include "sim/queue.h"
 
 /* --- the address space -------------------------------------------------------
  */
@@ -413,6 +414,35 @@ static void faults_after_the_stream_is_gone(void **state) {
   close_rig(&r);
 }
 
+/* A device that makes nothing but views forgets the oldest of them. */
+static void forgets_old_views(void **state) {
+  (void)state;
+  rig r;
+  open_rig(&r, 0);
+  tps_error err;
+  tps_sim_space *space = ((tps_sim_device *)r.device)->space;
+  tps_array_shape shape = {.texel = {TPS_TEXEL_FLOAT, 32, 1}, .width = 100};
+  tps_texture_source source = {.shape = shape};
+  tps_sampling sampling = {0};
+  assert_int_equal(r.face->array_create(r.device, &shape, &source.array, &err),
+                   0);
+  uint64_t first[2] = {0}, handle;
+  for (int i = 0; i < 8000; i++) {
+    assert_int_equal(
+        i % 2 ? r.face->texture_create(r.device, &source, &sampling, &handle,
+                                       &err)
+              : r.face->surface_create(r.device, source.array, &handle, &err),
+        0);
+    if (i % 2) r.face->texture_destroy(r.device, handle);
+    else r.face->surface_destroy(r.device, handle);
+    if (i < 2) first[i] = handle;
+  }
+  assert_null(tps_sim_lookup(space, first[0]));
+  assert_null(tps_sim_lookup(space, first[1]));
+  r.face->array_destroy(r.device, source.array);
+  close_rig(&r);
+}
+
 static void ends_a_launch_in_time(void **state) {
   (void)state;
   setenv("TPSTREAM_SIM_TIMEOUT", "0.05", 1);
@@ -476,6 +506,7 @@ int main(void) {
       cmocka_unit_test(one_worker_serves_all_streams),
       cmocka_unit_test(waits_across_devices),
       cmocka_unit_test(faults_after_the_stream_is_gone),
+      cmocka_unit_test(forgets_old_views),
       cmocka_unit_test(ends_a_launch_in_time),
       cmocka_unit_test(closes_in_mid_flight),
       cmocka_unit_test(exits_in_mid_flight),

@@ -122,11 +122,13 @@ static tps_stream *allocate(lua_State *L, tps_lua_buffer *box, int options) {
   tps_error err;
   tps_stream *stream = option_place(L, options);
   tps_site_set_told(L, box->head.lua, stream->device);
+  tps_before_wait(box->head.lua);
   int code = tps_memory_allocate(stream, bytes, &memory, &err);
   if (code == TPS_OUT_OF_MEMORY) {
     lua_gc(L, LUA_GCCOLLECT); /* may run finalizers that close a stream */
     stream = option_place(L, options);
     tps_site_set_told(L, box->head.lua, stream->device);
+    tps_before_wait(box->head.lua);
     code = tps_memory_allocate(stream, bytes, &memory, &err);
   }
   if (code != 0) tps_raise(L, &err);

@@ -297,10 +297,12 @@ static tps_memory *allocate(lua_State *L, tps_device *device,
   tps_memory *array;
   tps_error err;
   tps_site_set_told(L, tps_lua_of(L), device);
+  tps_before_wait(tps_lua_of(L));
   int code = tps_array_allocate(context, device, shape, &array, &err);
   if (code == TPS_OUT_OF_MEMORY) {
     lua_gc(L, LUA_GCCOLLECT);
     tps_site_set_told(L, tps_lua_of(L), device);
+    tps_before_wait(tps_lua_of(L));
     code = tps_array_allocate(context, device, shape, &array, &err);
   }
   if (code != 0) fail(L, &err);
@@ -314,6 +316,7 @@ static void make_view(lua_State *L, tps_lua_view *box, tps_guard *guard,
                       const tps_sampling *sampling) {
   tps_memory *array = (tps_memory *)guard->data;
   tps_error err;
+  tps_before_wait(tps_lua_of(L));
   int code = sampling != NULL
                  ? tps_view_texture(array, sampling, &box->view, &err)
                  : tps_view_surface(array, &box->view, &err);
@@ -352,6 +355,7 @@ static void make_linear(lua_State *L, tps_lua_view *box, request *r) {
                (unsigned long long)r->shape.width,
                (unsigned long long)tps_array_rows(&r->shape),
                (unsigned long long)bytes);
+  tps_before_wait(tps_lua_of(L));
   if (tps_view_linear(b->memory, b->first, &r->shape, r->pitch, &r->sampling,
                       &box->view, &err) != 0)
     fail(L, &err);
@@ -368,6 +372,7 @@ static int texture_over(lua_State *L) {
   refuse_shape(L, 2);
   read_sampling(L, 2, &r);
   tps_lua_view *box = push_view(L, TPS_TYPE_TEXTURE, r.dtype);
+  tps_before_wait(tps_lua_of(L));
   if (tps_view_texture(check_view(L, 1)->memory, &r.sampling, &box->view,
                        &err) != 0)
     fail(L, &err);

@@ -79,9 +79,9 @@ void tps_foreign_reclaim(tps_memory *memory) {
 static int settle(tps_local *local, tps_error *err) {
   int code = 0;
   for (tps_pinned *b = local->pending; b != NULL && code == 0; b = b->next)
-    if (tps_block_foreign(b))
+    if (tps_block_foreign(b) && b->event != NULL)
       code = tps_wait(local, NULL, b->event, TPS_FOREVER, err);
-  tps_reclaim_pending(local, UINT32_MAX);
+  tps_reclaim_pending(local, UINT32_MAX, UINT32_MAX);
   return code;
 }
 

@@ -103,22 +103,6 @@ int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
 
 /* ---- device memory ------------------------------------------------------- */
 
-static int out_of_memory(tps_device *device, uint64_t bytes, tps_error *err) {
-  uint64_t left = 0, total = 0;
-  char label[32];
-  tps_error ignored;
-  tps_device_label(device, label, sizeof label);
-  if (device->face->memory_info(device, &left, &total, &ignored) != 0)
-    return tps_fail(err, TPS_OUT_OF_MEMORY,
-                    "out of memory on %s: %llu bytes asked for", label,
-                    (unsigned long long)bytes);
-  return tps_fail(err, TPS_OUT_OF_MEMORY,
-                  "out of memory on %s: %llu bytes asked for, %llu free of "
-                  "%llu",
-                  label, (unsigned long long)bytes, (unsigned long long)left,
-                  (unsigned long long)total);
-}
-
 static void count_allocation(tps_memory_stats *stats, uint64_t bytes) {
   stats->live_bytes += bytes;
   stats->live_count++;
@@ -127,20 +111,21 @@ static void count_allocation(tps_memory_stats *stats, uint64_t bytes) {
     stats->peak_bytes = stats->live_bytes;
 }
 
-/* From what was freed on this stream before, else from the device; where that
- * has none left, once more when it has got back what is kept. */
+/* From what was freed on this stream before, else from the device. What it has
+ * to be asked for again needs no wait for queued frees: those count as done. */
 static int find_address(tps_stream *stream, tps_memory *memory, tps_op *op,
                         tps_error *err) {
   tps_device *device = stream->device;
+  tps_relief next = TPS_RELIEF_KEPT;
+  int code;
   memory->address = tps_spare_take(stream, memory->bytes);
   if (memory->address != 0) return 0;
-  int code = device->face->memory_allocate(
-      device, memory->bytes, stream->handle, op, &memory->address, err);
-  if (code != TPS_OUT_OF_MEMORY) return code;
-  bool flushed = tps_spares_flush_all(stream->parts->local);
-  if (!tps_arrays_drop_pool(device) && !flushed) return code;
-  return device->face->memory_allocate(device, memory->bytes, stream->handle,
-                                       op, &memory->address, err);
+  do
+    code = device->face->memory_allocate(device, memory->bytes, stream->handle,
+                                         op, &memory->address, err);
+  while (
+      tps_relieve(stream->parts->local, &next, TPS_RELIEF_ARRAYS, &code, err));
+  return code;
 }
 
 /* Queues the allocation and makes the stream the memory's home. */
@@ -159,7 +144,7 @@ static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
     memory->address = 0;
     tps_op_broke(op);
     if (code == TPS_OUT_OF_MEMORY)
-      return out_of_memory(device, memory->bytes, err);
+      return tps_out_of_memory(device, "", memory->bytes, err);
     return tps_failed(device, local, code, err);
   }
   tps_stream_queued(stream);
@@ -206,7 +191,7 @@ int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
   if (code != 0) return code;
   tps_local *local = tps_local_get(context, device, err);
   if (local == NULL) return TPS_NO_HOST_MEMORY;
-  tps_reclaim_pending(local, 16);
+  tps_reclaim_pending(local, 16, 16);
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_PINNED, bytes, err);
   if (memory == NULL) return TPS_NO_HOST_MEMORY;
   if (bytes > 0) code = pin(local, memory, err);

@@ -355,9 +355,11 @@ void tps_pinned_retire(tps_local *local, tps_pinned *block,
 
 /* Orders the reclaim stream after every stream of the device. */
 int tps_reclaim_after_all(tps_local *local, bool force, tps_error *err);
+/* Gives back what is done of the pending: looks at `most` blocks at the most,
+ * and no further once `busy` were found in use. */
+void tps_reclaim_pending(tps_local *local, unsigned most, unsigned busy);
 /* The cheap part, for every allocation. */
 static inline void tps_reclaim_glance(tps_local *local);
-void tps_reclaim_pending(tps_local *local, unsigned limit);
 void tps_reclaim_local(tps_local *local);
 void tps_module_retire(tps_local *local, tps_loaded *loaded);
 /* The end of a context's part for a device: what is busy goes to the process's
@@ -365,8 +367,25 @@ void tps_module_retire(tps_local *local, tps_loaded *loaded);
 void tps_local_free(tps_local *local);
 
 static inline void tps_reclaim_glance(tps_local *local) {
-  if (local->pending != NULL) tps_reclaim_pending(local, 2);
+  if (local->pending != NULL) tps_reclaim_pending(local, 2, 2);
 }
+
+/* ---- when memory runs short ---------------------------------------------- */
+
+typedef enum tps_relief {
+  TPS_RELIEF_KEPT,   /* gives back what is kept for later */
+  TPS_RELIEF_ARRAYS, /* waits for dropped arrays that are still in use */
+  TPS_RELIEF_ALL     /* waits for all that is queued, frees included */
+} tps_relief;
+
+/* True when *code is OUT_OF_MEMORY and another attempt is worth while: *next,
+ * at first TPS_RELIEF_KEPT, goes on up to `last` from one call to the next. A
+ * wait that fails or is interrupted sets *code. */
+bool tps_relieve(tps_local *local, tps_relief *next, tps_relief last, int *code,
+                 tps_error *err);
+/* Says how much there is; `what`: "" or as in "an array of ". */
+TPS_COLD int tps_out_of_memory(tps_device *device, const char *what,
+                               uint64_t bytes, tps_error *err);
 
 /* ---- staging ------------------------------------------------------------- */
 

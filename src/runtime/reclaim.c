@@ -214,9 +214,11 @@ static void append_pending(tps_local *local, tps_pinned *block) {
   local->stats.pending_count++;
 }
 
+/* Asks the driver where it is not known: an event would cost more. */
 static bool all_passed(const tps_mark *marks, uint32_t count) {
   for (uint32_t i = 0; i < count; i++)
-    if (!mark_passed(&marks[i])) return false;
+    if (!mark_passed(&marks[i]) && !tps_stream_idle(marks[i].stream))
+      return false;
   return true;
 }
 
@@ -275,12 +277,14 @@ static bool block_done(tps_local *local, tps_pinned *block) {
   return event_done(local, block->event);
 }
 
-void tps_reclaim_pending(tps_local *local, unsigned limit) {
+void tps_reclaim_pending(tps_local *local, unsigned most, unsigned busy) {
   tps_pinned *previous = NULL, *next;
-  for (tps_pinned *b = local->pending; b != NULL && limit > 0; b = next) {
+  for (tps_pinned *b = local->pending; b != NULL && most > 0 && busy > 0;
+       b = next) {
     next = b->next;
-    limit--;
+    most--;
     if (!block_done(local, b)) {
+      busy--;
       previous = b;
       continue;
     }
@@ -423,7 +427,7 @@ static void adopt_orphans(tps_local *local) {
 /* ---- the whole of a context's part --------------------------------------- */
 
 void tps_reclaim_local(tps_local *local) {
-  if (local->pending != NULL) tps_reclaim_pending(local, 64);
+  if (local->pending != NULL) tps_reclaim_pending(local, UINT32_MAX, 64);
   if (local->unfreed != NULL) retry_frees(local);
   if (local->closed.first != NULL) tps_stream_settle_some(local, 16);
   unload_dead(local);
@@ -483,7 +487,7 @@ static bool leave(tps_local *local) {
 void tps_local_free(tps_local *local) {
   tps_device *device = local->device;
   tps_staging_free(local);
-  tps_reclaim_pending(local, UINT32_MAX);
+  tps_reclaim_pending(local, UINT32_MAX, UINT32_MAX);
   retry_frees(local);
   unload_dead(local);
   adopt_orphans(local);

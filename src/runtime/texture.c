@@ -92,17 +92,19 @@ uint64_t tps_array_bytes(const tps_array_shape *s) {
          tps_array_slices(s);
 }
 
-static int new_array(tps_device *device, const tps_array_shape *shape,
+static int new_array(tps_local *local, const tps_array_shape *shape,
                      tps_array **out, tps_error *err) {
+  tps_device *device = local->device;
+  tps_relief next = TPS_RELIEF_KEPT;
   tps_array *array = calloc(1, sizeof *array);
   if (array == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   array->device = device;
   array->shape = *shape;
   array->bytes = tps_array_bytes(shape);
-  int code = device->face->array_create(device, shape, &array->handle, err);
-  if (code == TPS_OUT_OF_MEMORY && tps_arrays_drop_pool(device))
-    code = device->face->array_create(device, shape, &array->handle, err);
+  int code;
+  do code = device->face->array_create(device, shape, &array->handle, err);
+  while (tps_relieve(local, &next, TPS_RELIEF_ALL, &code, err));
   if (code == 0) *out = array;
   else free(array);
   return code;
@@ -110,15 +112,12 @@ static int new_array(tps_device *device, const tps_array_shape *shape,
 
 static int find_array(tps_local *local, const tps_array_shape *shape,
                       tps_array **out, tps_error *err) {
-  char label[32];
   *out = take_array(local->device, shape);
   if (*out != NULL) return 0;
-  int code = new_array(local->device, shape, out, err);
+  int code = new_array(local, shape, out, err);
   if (code == TPS_OUT_OF_MEMORY)
-    return tps_fail(err, code,
-                    "out of memory on %s: an array of %llu bytes asked for",
-                    tps_device_label(local->device, label, sizeof label),
-                    (unsigned long long)tps_array_bytes(shape));
+    return tps_out_of_memory(local->device, "an array of ",
+                             tps_array_bytes(shape), err);
   return tps_failed(local->device, local, code, err);
 }
 
@@ -268,6 +267,7 @@ static void end_handle(void *owner) {
 /* Everything but the device's handle. */
 static tps_view *new_view(tps_memory *memory, bool surface, ending **end,
                           tps_error *err) {
+  tps_reclaim_glance(memory->parts->local);
   tps_view *view = calloc(1, sizeof *view);
   *end = calloc(1, sizeof **end);
   if (view != NULL && *end != NULL)
@@ -298,6 +298,19 @@ static int finish_view(tps_view *view, ending *end, int code, tps_view **out,
   return 0;
 }
 
+static int create_texture(tps_view *view, const tps_texture_source *source,
+                          const tps_sampling *sampling, tps_error *err) {
+  tps_device *device = view->memory->device;
+  tps_local *local = view->memory->parts->local;
+  tps_relief next = TPS_RELIEF_KEPT;
+  int code;
+  do
+    code = device->face->texture_create(device, source, sampling, &view->handle,
+                                        err);
+  while (tps_relieve(local, &next, TPS_RELIEF_ALL, &code, err));
+  return code;
+}
+
 int tps_view_texture(tps_memory *array, const tps_sampling *sampling,
                      tps_view **out, tps_error *err) {
   tps_device *device = array->device;
@@ -310,21 +323,22 @@ int tps_view_texture(tps_memory *array, const tps_sampling *sampling,
   if (view == NULL) return TPS_NO_HOST_MEMORY;
   view->shape = a->shape;
   tps_texture_source source = {.shape = a->shape, .array = a->handle};
-  code = device->face->texture_create(device, &source, sampling, &view->handle,
-                                      err);
+  code = create_texture(view, &source, sampling, err);
   return finish_view(view, end, code, out, err);
 }
 
 int tps_view_surface(tps_memory *array, tps_view **out, tps_error *err) {
   tps_device *device = array->device;
   tps_array *a = array_of(array);
+  tps_relief next = TPS_RELIEF_KEPT;
   ending *end;
   int code = tps_device_fault(device, err);
   if (code != 0) return code;
   tps_view *view = new_view(array, true, &end, err);
   if (view == NULL) return TPS_NO_HOST_MEMORY;
   view->shape = a->shape;
-  code = device->face->surface_create(device, a->handle, &view->handle, err);
+  do code = device->face->surface_create(device, a->handle, &view->handle, err);
+  while (tps_relieve(array->parts->local, &next, TPS_RELIEF_ALL, &code, err));
   return finish_view(view, end, code, out, err);
 }
 
@@ -379,8 +393,7 @@ int tps_view_linear(tps_memory *memory, uint64_t first,
   view->bytes = bytes;
   tps_texture_source source = {
       .shape = *shape, .address = memory->address + first, .pitch = pitch};
-  code = device->face->texture_create(device, &source, sampling, &view->handle,
-                                      err);
+  code = create_texture(view, &source, sampling, err);
   return finish_view(view, end, code, out, err);
 }
 

@@ -90,6 +90,7 @@ static void point_to(tps_sim_view *view, const tps_sim_allocation *memory,
 static int publish(tps_sim_device *device, const tps_sim_view *view,
                    tps_sim_memory_kind kind, uint64_t *handle, tps_error *err) {
   tps_sim_allocation *memory;
+  tps_sim_tidy(device);
   int code = tps_sim_allocate(device->space, sizeof *view, kind, &memory, err);
   if (code != 0) return code;
   memcpy(memory->host, view, sizeof *view);
