@@ -4,8 +4,6 @@
  * A request as the image source of a module. It keeps a copy of the request,
  * so that the module can be compiled for another architecture when it is first
  * used on such a device, and every image it has made. */
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,89 +101,6 @@ static void free_source(void *data) {
   tps_strings_free(&s->owned);
   tps_strings_free(&s->names);
   free(s);
-}
-
-/* ---- checks -------------------------------------------------------------- */
-
-static int check_lines(const char *what, const char *const *items, size_t count,
-                       tps_error *err) {
-  int code = 0;
-  for (size_t i = 0; i < count && code == 0; i++)
-    code = tps_rtc_check_line(what, items[i], err);
-  return code;
-}
-
-/* An identifier, or one with its parameters: "MAX(a,b)". */
-static int check_macro(const char *name, tps_error *err) {
-  size_t n = 0;
-  while (isalnum((unsigned char)name[n]) || name[n] == '_') n++;
-  size_t length = strlen(name);
-  bool whole = name[n] == '\0' || (name[n] == '(' && name[length - 1] == ')');
-  if (n > 0 && !isdigit((unsigned char)name[0]) && whole) return 0;
-  return tps_fail(err, TPS_MISUSE, "define '%.200s' is not a macro's name",
-                  name);
-}
-
-static int check_defines(const tps_rtc_request *r, tps_error *err) {
-  int code = 0;
-  for (size_t i = 0; i < r->define_count && code == 0; i++) {
-    const tps_rtc_define *d = &r->defines[i];
-    code = tps_rtc_check_line("name of a define", d->name, err);
-    if (code == 0) code = check_macro(d->name, err);
-    if (code == 0 && d->value != NULL && *d->value != '\0')
-      code = tps_rtc_check_line("value of a define", d->value, err);
-  }
-  return code;
-}
-
-static int check_headers(const tps_rtc_request *r, tps_error *err) {
-  int code = 0;
-  for (size_t i = 0; i < r->header_count && code == 0; i++) {
-    const tps_rtc_header *header = &r->headers[i];
-    char what[256];
-    snprintf(what, sizeof what, "header '%s'", header->name);
-    code = tps_rtc_check_line("name of a header", header->name, err);
-    if (code == 0)
-      code = tps_rtc_check_text(what, header->text, strlen(header->text), err);
-  }
-  return code;
-}
-
-/* NVRTC ends the process when it can't write the file of
- * --fdevice-time-trace=FILE, which it calls FILE.json. */
-static int check_trace(const char *option, tps_error *err) {
-  char *path;
-  const char *name = option + strspn(option, "-");
-  if (strncmp(name, "fdevice-time-trace=", 19) != 0) return 0;
-  if (asprintf(&path, "%s.json", name + 19) < 0) return no_memory(err);
-  FILE *file = fopen(path, "ab");
-  int code = file != NULL ? 0
-                          : tps_fail(err, TPS_IO, "cannot write '%s': %s", path,
-                                     strerror(errno));
-  if (file != NULL) fclose(file);
-  free(path);
-  return code;
-}
-
-static int check_options(const tps_rtc_request *r, tps_error *err) {
-  int code = check_lines("option", r->options, r->option_count, err);
-  for (size_t i = 0; i < r->option_count && code == 0; i++)
-    code = check_trace(r->options[i], err);
-  return code;
-}
-
-static int check_request(const tps_rtc_request *r, tps_error *err) {
-  int code = check_lines("name expression", r->names, r->name_count, err);
-  if (code == 0) code = check_headers(r, err);
-  if (code == 0)
-    code = check_lines("include directory", r->includes, r->include_count, err);
-  if (code == 0) code = check_defines(r, err);
-  if (code == 0 && r->std != NULL)
-    code = tps_rtc_check_line("std", r->std, err);
-  if (code == 0 && r->name != NULL)
-    code = tps_rtc_check_line("name", r->name, err);
-  if (code == 0) code = check_options(r, err); /* last: it makes a file */
-  return code;
 }
 
 /* ---- failures ------------------------------------------------------------ */
@@ -456,7 +371,7 @@ static int source_refine(void *data, tps_image_desc *desc) {
 static int new_source(const tps_rtc_request *request, source **out,
                       tps_error *err) {
   char *text;
-  int code = check_request(request, err);
+  int code = tps_rtc_check_request(request, err);
   if (code == 0)
     code =
         tps_rtc_check_source(request->source, request->source_size, &text, err);

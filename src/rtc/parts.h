@@ -5,7 +5,7 @@
  *   nvrtc.c    the library: where it lies, its functions, what it knows
  *   compiler.c what it knows, without opening it if that was kept
  *   shims.c    the C library's headers that NVRTC lacks
- *   source.c   checks of the text
+ *   source.c   checks of the text; request.c of all else that is asked for
  *   scan.c     which names of the text are worth asking types of
  *   options.c  request and device → NVRTC's options
  *   build.c    one program through NVRTC
@@ -121,6 +121,10 @@ int tps_rtc_check_text(const char *what, const char *text, size_t size,
 /* Nothing that breaks out of its line: `what` is "name expression", "option".
  */
 int tps_rtc_check_line(const char *what, const char *text, tps_error *err);
+
+/* Names, headers, defines, options. MISUSE, or IO for a file that can't be written.
+ */
+int tps_rtc_check_request(const tps_rtc_request *request, tps_error *err);
 
 /* Qualified names that the text declares: kernels with C linkage and device
  * variables. A guess by tokens, without macros: it may name what does not exist
