@@ -581,3 +581,54 @@ template <class T, int N> __global__ void scale(T *x) {
     assert.matches("no kernel 'std::scale_all<int>'", text)
   end)
 end)
+
+describe("compile_file", function()
+  local run = require "spec.support.run"
+  local place
+
+  local function shell(format, ...)
+    local r = run.command { "sh", "-c", format:format(...) }
+    assert.equal(0, r.status, r.stderr)
+  end
+  local function write(path, text)
+    local f <close> = assert(io.open(place .. "/" .. path, "wb"))
+    f:write(text)
+  end
+
+  before_each(function()
+    place = os.tmpname()
+    os.remove(place)
+    shell("mkdir -p '%s/sub'", place)
+    write("sub/s.cu", '#include "v.h"\n' .. FILL)
+    write("sub/v.h", "#define VALUE 1\n")
+    write("v.h", "#define VALUE 2\n")
+  end)
+  after_each(function() shell("rm -rf '%s'", place) end)
+
+  it("takes the header beside the file before the working folder's", function()
+    local script = ([[
+local tp = require "tpstream"
+for _, path in ipairs { "sub/s.cu", "%s/sub/s.cu" } do
+  local m = tp.compile_file(path)
+  local o = tp.zeros("i32", 1)
+  m:kernel "fill":launch({ grid = 1, block = 1 }, o, 1)
+  print(o:read()[1], m:ptx():match '%%.file%%s+1 "([^"]*)"')
+end]]):format(place)
+    local path = place .. "/script.lua"
+    write("script.lua", script)
+    local interpreter = run.interpreter()
+    if interpreter:find "/" and interpreter:sub(1, 1) ~= "/" then
+      interpreter = "$OLDPWD/" .. interpreter
+    end
+    local r = run.command { "sh", "-c",
+      ("cd '%s' && exec \"%s\" '%s'"):format(place, interpreter, path) }
+    assert.equal(("1\tsub/s.cu\n1\t%s/sub/s.cu\n"):format(place), r.stdout,
+      r.stderr)
+  end)
+
+  it("shows errors under the path that it was given", function()
+    write("sub/s.cu", "\n__global__ void k(int *x) { *x = y; }")
+    local text = failure(tp.compile_file, place .. "/sub/s.cu")
+    assert.matches(place .. '/sub/s.cu:2: error: identifier "y"', text, 1, true)
+  end)
+end)

@@ -86,7 +86,8 @@ void tps_check_options(lua_State *L, int index, const char *const *names) {
   tps_check_type(L, index, LUA_TTABLE);
   lua_pushnil(L);
   while (lua_next(L, index)) {
-    lua_pop(L, 1); /* key */
+    lua_pop(L, 1);                            /* key */
+    if (lua_islightuserdata(L, -1)) continue; /* one of ours */
     if (lua_type(L, -1) != LUA_TSTRING || !among(lua_tostring(L, -1), names))
       unknown_option(L, index, names);
   }

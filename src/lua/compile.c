@@ -201,11 +201,24 @@ static void headers_option(lua_State *L, int index, int anchors,
   lua_settop(L, top);
 }
 
+/* The key of the folder of a file that is compiled, in the options that such a
+ * compile has: no script can use or see it. */
+static const char folder_key;
+
+static const char *folder_option(lua_State *L, int index) {
+  if (!lua_istable(L, index)) return NULL;
+  lua_rawgetp(L, index, &folder_key);
+  const char *folder = lua_tostring(L, -1); /* the options keep it */
+  lua_pop(L, 1);
+  return folder;
+}
+
 static void fill_request(lua_State *L, int source, int index, int anchors,
                          const char *name, tps_rtc_request *r) {
   memset(r, 0, sizeof *r);
   tps_check_options(L, index, option_names);
   r->source = lua_tolstring(L, source, &r->source_size);
+  r->folder = folder_option(L, index);
   r->name = text_option(L, index, "name", anchors);
   r->std = text_option(L, index, "std", anchors);
   r->arch = arch_option(L, index, anchors);
@@ -392,12 +405,16 @@ int tps_module_compile(lua_State *L) {
   return compile(L);
 }
 
+static void push_folder(lua_State *L, const char *path) {
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL) lua_pushliteral(L, ".");
+  else lua_pushlstring(L, path, (size_t)(slash - path + (slash == path)));
+}
+
 /* Pushes what field "include" holds after the file's own directory. */
 static void push_includes(lua_State *L, const char *path, int options) {
-  const char *slash = strrchr(path, '/');
   lua_newtable(L); /* includes */
-  lua_pushlstring(L, slash == NULL ? "." : path,
-                  slash == NULL ? 1 : (size_t)(slash - path + 1));
+  push_folder(L, path);
   lua_rawseti(L, -2, 1);
   if (tps_option(L, options, "include") == LUA_TTABLE) {
     for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; i++)
@@ -428,6 +445,8 @@ static void push_file_options(lua_State *L, const char *path, int options) {
   lua_pop(L, 1);
   push_includes(L, path, options);
   lua_setfield(L, -2, "include");
+  push_folder(L, path);
+  lua_rawsetp(L, -2, &folder_key);
 }
 
 int tps_module_compile_file(lua_State *L) {

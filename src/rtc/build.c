@@ -149,26 +149,34 @@ static void shorten_paths(char *ptx, size_t *size) {
   *size -= (size_t)(from - to);
 }
 
+/* The quoted name at `quote` is the program's, in whichever folder. */
+static bool is_program(const char *quote) {
+  const char *name = quote + 1, *end = strchr(name, '"');
+  size_t n = strlen(TPS_RTC_PROGRAM);
+  if (end == NULL || (size_t)(end - name) < n) return false;
+  return strncmp(end - n, TPS_RTC_PROGRAM, n) == 0 &&
+         (end - n == name || end[-(ptrdiff_t)n - 1] == '/');
+}
+
 /* NVRTC knows every program by one name; faults shall tell the one that the script
  * gave. One with a quote or a backslash is left out: PTX can't hold it as it is.
  * False: out of memory. */
 static bool name_program(tps_rtc_build *b, const char *name) {
-  static const char old[] = "\"" TPS_RTC_PROGRAM "\"";
   char *found = strstr(b->ptx, "\t.file\t");
   while (found != NULL) {
     char *quote = strchr(found, '"');
-    if (quote != NULL && strncmp(quote, old, sizeof old - 1) == 0) break;
+    if (quote != NULL && is_program(quote)) break;
     found = strstr(found + 1, "\t.file\t");
   }
   if (found == NULL || strpbrk(name, "\"\\") != NULL) return true;
   char *at = strchr(found, '"') + 1;
   size_t before = (size_t)(at - b->ptx), length = strlen(name);
-  size_t after = b->ptx_size - before - strlen(TPS_RTC_PROGRAM);
+  size_t old = strcspn(at, "\""), after = b->ptx_size - before - old;
   char *text = malloc(before + length + after + 1);
   if (text == NULL) return false;
   memcpy(text, b->ptx, before);
   memcpy(text + before, name, length);
-  memcpy(text + before + length, at + strlen(TPS_RTC_PROGRAM), after);
+  memcpy(text + before + length, at + old, after);
   text[before + length + after] = '\0';
   free(b->ptx);
   b->ptx = text;
@@ -224,20 +232,49 @@ static int compile(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
   return result;
 }
 
+/* What NVRTC calls the program: the folder is where it looks for its headers. */
+static char *program_name(const tps_rtc_request *r) {
+  char *name;
+  bool named = r->folder != NULL && *r->folder != '\0';
+  return asprintf(&name, "%s%s%s", named ? r->folder : "", named ? "/" : "",
+                  TPS_RTC_PROGRAM) < 0
+             ? NULL
+             : name;
+}
+
+/* Takes the folder out of the program's name wherever the log has it. */
+static void shorten_log(char *log, const char *name) {
+  size_t n = strlen(name), folder = n - strlen(TPS_RTC_PROGRAM);
+  char *to = log;
+  const char *from = log, *found;
+  while (folder > 0 && (found = strstr(from, name)) != NULL) {
+    memmove(to, from, (size_t)(found - from));
+    to += found - from;
+    from = found + folder;
+    memmove(to, from, n - folder);
+    to += n - folder;
+    from += n - folder;
+  }
+  memmove(to, from, strlen(from) + 1);
+}
+
 /* False when out of memory. */
 static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
                        const tps_strings *options, const tps_strings *names,
                        tps_rtc_build *b) {
   header_list headers;
   tps_nvrtc_program *program = NULL;
-  bool good = list_headers(r, &headers);
+  char *name = program_name(r);
+  bool good = list_headers(r, &headers) && name != NULL;
   b->result = TPS_NVRTC_OUT_OF_MEMORY;
   if (good)
-    b->result =
-        nvrtc->CreateProgram(&program, r->source, TPS_RTC_PROGRAM,
-                             headers.count, headers.texts, headers.names);
+    b->result = nvrtc->CreateProgram(&program, r->source, name, headers.count,
+                                     headers.texts, headers.names);
   free_headers(&headers);
-  if (program == NULL) return good;
+  if (program == NULL) {
+    free(name);
+    return good;
+  }
   b->result = add_names(nvrtc, program, r, names);
   if (b->result == 0)
     b->result = compile(nvrtc, program, options, names->count > 0);
@@ -246,6 +283,8 @@ static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
       fetch(program, nvrtc->GetProgramLogSize, nvrtc->GetProgramLog, &log_size);
   if (b->log == NULL && log_size == 0) b->log = strdup("");
   good = b->log != NULL;
+  if (good) shorten_log(b->log, name);
+  free(name);
   if (good && b->result == 0)
     good = fetch_code(nvrtc, program, r->name, b) &&
            fetch_names(nvrtc, program, r, names, b);

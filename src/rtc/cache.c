@@ -43,6 +43,7 @@ static void add_headers(tps_digest *d, const tps_rtc_header *headers,
 
 static void add_request(tps_digest *d, const tps_rtc_request *r) {
   tps_digest_add(d, r->source, r->source_size);
+  tps_digest_text(d, r->folder);
   tps_digest_text(d, r->name);
   tps_digest_text(d, r->std);
   add_strings(d, r->names, r->name_count);

@@ -113,8 +113,9 @@ static bool try_in(walk *w, const char *folder, size_t folder_size,
 static void look_for(walk *w, const char *includer, const char *name) {
   char asked[8192];
   const char *slash = includer != NULL ? strrchr(includer, '/') : NULL;
-  const char *folder = slash != NULL ? includer : ".";
-  size_t size = slash != NULL ? (size_t)(slash - includer) : 1;
+  const char *own = w->request->folder != NULL ? w->request->folder : ".";
+  const char *folder = slash != NULL ? includer : own;
+  size_t size = slash != NULL ? (size_t)(slash - includer) : strlen(own);
   int n = snprintf(asked, sizeof asked, "%.*s/%s", (int)size, folder, name);
   if (n < 0 || (size_t)n >= sizeof asked) {
     w->unclear = true;

@@ -75,6 +75,7 @@ static bool copy_request(source *s, const tps_rtc_request *from, char *text) {
   *to = *from;
   to->source = text;
   to->source_size = strlen(text);
+  to->folder = keep(s, from->folder, &failed);
   to->name = keep(s, from->name, &failed);
   to->std = keep(s, from->std, &failed);
   to->arch = keep(s, from->arch, &failed);

@@ -87,6 +87,8 @@ int tps_rtc_check_request(const tps_rtc_request *r, tps_error *err) {
   if (code == 0) code = check_defines(r, err);
   if (code == 0 && r->std != NULL)
     code = tps_rtc_check_line("std", r->std, err);
+  if (code == 0 && r->folder != NULL)
+    code = tps_rtc_check_line("folder", r->folder, err);
   if (code == 0 && r->name != NULL)
     code = tps_rtc_check_line("name", r->name, err);
   if (code == 0) code = check_options(r, err); /* last: it makes a file */

@@ -27,6 +27,9 @@ typedef struct tps_rtc_header {
 typedef struct tps_rtc_request {
   const char *source;
   size_t source_size;
+  const char
+      *folder; /* where #include "…" is looked for first; NULL: the working
+                         folder */
   const char *name; /* shown in messages; NULL: the script's own place */
   const char *std;  /* "c++17", NULL: NVRTC's default */
   const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
