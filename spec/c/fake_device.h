@@ -540,10 +540,11 @@ static int fake_memory_free(tps_device *d, uint64_t address,
   FAKE_END(0);
 }
 
-static int fake_memory_pin(tps_device *d, uint64_t bytes, void **host,
+static int fake_memory_pin(tps_device *d, uint64_t bytes, bool own, void **host,
                            uint64_t *address, tps_error *err) {
   FAKE_BEGIN(d);
   FAKE_FAULT(err);
+  (void)own;
   *host = malloc(bytes);
   memset(*host, 0x5a, bytes < 65536 ? bytes : 65536);
   *address = (uint64_t)(uintptr_t)*host;

@@ -253,9 +253,9 @@ static int f_memory_free(tps_device *d, uint64_t address, tps_device_stream *s,
                          tps_op *op, tps_error *err) {
   FORWARD(memory_free, LIVE(d)->memories--, address, s, op, err);
 }
-static int f_memory_pin(tps_device *d, uint64_t bytes, void **host,
+static int f_memory_pin(tps_device *d, uint64_t bytes, bool own, void **host,
                         uint64_t *address, tps_error *err) {
-  FORWARD(memory_pin, LIVE(d)->pinned++, bytes, host, address, err);
+  FORWARD(memory_pin, LIVE(d)->pinned++, bytes, own, host, address, err);
 }
 static int f_memory_unpin(tps_device *d, void *host, uint64_t address,
                           tps_error *err) {

@@ -251,7 +251,8 @@ static uint32_t peek(rig *r, uint64_t address, tps_device_stream *stream) {
   uint64_t pinned;
   tps_error err;
   tps_op *op = tps_op_new();
-  assert_int_equal(r->face->memory_pin(r->device, 4, &host, &pinned, &err), 0);
+  assert_int_equal(
+      r->face->memory_pin(r->device, 4, false, &host, &pinned, &err), 0);
   assert_int_equal(
       r->face->copy(r->device, pinned, address, 4, stream, op, &err), 0);
   assert_int_equal(wait_for(r, stream, &err), 0);

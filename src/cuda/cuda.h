@@ -137,8 +137,8 @@ int tps_cuda_memory_allocate(tps_device *device, uint64_t bytes,
                              uint64_t *address, tps_error *err);
 int tps_cuda_memory_free(tps_device *device, uint64_t address,
                          tps_device_stream *stream, tps_op *op, tps_error *err);
-int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, void **host,
-                        uint64_t *address, tps_error *err);
+int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, bool own,
+                        void **host, uint64_t *address, tps_error *err);
 int tps_cuda_memory_unpin(tps_device *device, void *host, uint64_t address,
                           tps_error *err);
 int tps_cuda_copy(tps_device *device, uint64_t to, uint64_t from,

@@ -74,9 +74,10 @@ int tps_cuda_memory_free(tps_device *device, uint64_t address,
 }
 
 /* Portable: every device's copies may use it. */
-int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, void **host,
-                        uint64_t *address, tps_error *err) {
+int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, bool own,
+                        void **host, uint64_t *address, tps_error *err) {
   void *memory = NULL, *mapped = NULL;
+  (void)own;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   cudaError_t e = cudaHostAlloc(&memory, bytes,

@@ -221,9 +221,11 @@ typedef struct tps_device_face {
                          tps_op *op, uint64_t *address, tps_error *err);
   int (*memory_free)(tps_device *, uint64_t address, tps_device_stream *,
                      tps_op *op, tps_error *err);
-  /* Page-locked host memory. *address is what kernels use for it. `unpin` may
-   * wait for running work: the runtime calls it only when nothing runs. */
-  int (*memory_pin)(tps_device *, uint64_t bytes, void **host,
+  /* Page-locked host memory. *address is what kernels use for it. `own`: it is
+   * the runtime's, for copies alone; a device that can keeps kernels off it and
+   * says nothing of it in reports. `unpin` may wait for running work: the
+   * runtime calls it only when nothing runs. */
+  int (*memory_pin)(tps_device *, uint64_t bytes, bool own, void **host,
                     uint64_t *address, tps_error *err);
   int (*memory_unpin)(tps_device *, void *host, uint64_t address,
                       tps_error *err);

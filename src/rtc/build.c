@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/carrier.h"
 #include "rtc/parts.h"
 
 #define HEADER "__tpstream_sig.h"
@@ -95,8 +96,8 @@ static char *fetch(tps_nvrtc_program *program, size_function *size,
 /* The type inside a lowered name of ours: after the prefix, the closing E and
  * what follows left off (a reader of types stops by itself). */
 static bool keep_type(tps_rtc_build *b, const char *name, const char *lowered) {
-  size_t n = strlen(TPS_RTC_TYPE_PREFIX);
-  if (strncmp(lowered, TPS_RTC_TYPE_PREFIX, n) != 0) return true;
+  size_t n = strlen(TPS_CARRIER_PREFIX);
+  if (strncmp(lowered, TPS_CARRIER_PREFIX, n) != 0) return true;
   return tps_strings_add(&b->typed, name) &&
          tps_strings_add(&b->types, lowered + n);
 }

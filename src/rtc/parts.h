@@ -144,9 +144,6 @@ bool tps_rtc_options(const tps_compiler *nvrtc, const tps_rtc_request *request,
 
 /* ---- one program --------------------------------------------------------- */
 
-/* How the symbols begin of the template that carries types out. */
-#define TPS_RTC_TYPE_PREFIX "_Z14__tpstream_sigI"
-
 typedef struct tps_rtc_build {
   int result; /* NVRTC's */
   char *log;

@@ -172,7 +172,7 @@ int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
 
 static int pin(tps_local *local, tps_memory *memory, tps_error *err) {
   struct tps_memory_parts *parts = memory->parts;
-  int code = tps_pinned_take(local, memory->bytes, &parts->pinned, err);
+  int code = tps_pinned_take(local, memory->bytes, false, &parts->pinned, err);
   if (code != 0) {
     parts->pinned = NULL;
     return code;

@@ -344,8 +344,8 @@ void tps_memory_reclaim(tps_memory *memory);
 /* ---- pinned blocks, reclaiming ------------------------------------------- */
 
 /* From the pool or the driver; not cleared. */
-int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
-                    tps_error *err);
+int tps_pinned_take(tps_local *local, uint64_t bytes, bool own,
+                    tps_pinned **out, tps_error *err);
 void tps_pinned_give(tps_pinned *block);       /* to the pool */
 void tps_pinned_drop_pool(tps_device *device); /* to the driver: may wait */
 /* Puts the block on the pending list until `marks` have passed; forced: until

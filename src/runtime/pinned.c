@@ -36,7 +36,7 @@ static tps_pinned *take_from_pool(tps_device *device, unsigned class) {
   return block;
 }
 
-static int pin(tps_local *local, uint64_t bytes, tps_pinned **out,
+static int pin(tps_local *local, uint64_t bytes, bool own, tps_pinned **out,
                tps_error *err) {
   tps_device *device = local->device;
   char label[32];
@@ -45,7 +45,7 @@ static int pin(tps_local *local, uint64_t bytes, tps_pinned **out,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   block->device = device;
   block->bytes = bytes;
-  int code = device->face->memory_pin(device, bytes, &block->host,
+  int code = device->face->memory_pin(device, bytes, own, &block->host,
                                       &block->address, err);
   if (code == 0) {
     *out = block;
@@ -61,16 +61,16 @@ static int pin(tps_local *local, uint64_t bytes, tps_pinned **out,
   return tps_failed(device, local, code, err);
 }
 
-int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pinned **out,
-                    tps_error *err) {
+int tps_pinned_take(tps_local *local, uint64_t bytes, bool own,
+                    tps_pinned **out, tps_error *err) {
   int code = tps_device_fault(local->device, err);
   if (code != 0) return code;
   if (bytes > (uint64_t)1 << LARGEST_EXPONENT || !local->device->unpin_waits)
-    return pin(local, bytes, out, err);
+    return pin(local, bytes, own, out, err);
   uint64_t rounded;
   unsigned class = class_of(bytes, &rounded);
   *out = take_from_pool(local->device, class);
-  return *out != NULL ? 0 : pin(local, rounded, out, err);
+  return *out != NULL ? 0 : pin(local, rounded, own, out, err);
 }
 
 /* At once, where that waits for nothing; false: for another time. */

@@ -5,7 +5,9 @@
  * decoded when first asked for.
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/carrier.h"
 #include "sim/engine_core.h"
 
 /* --- variables ----------------------------------------------------------- */
@@ -14,16 +16,20 @@ static bool is_placed(const tps_ptx_var *v) {
   return v->space == TPS_PTX_GLOBAL || v->space == TPS_PTX_CONST;
 }
 
+static tps_sim_memory_kind kind_of(const tps_ptx_var *v) {
+  if (strncmp(v->name, TPS_CARRIER_PREFIX, strlen(TPS_CARRIER_PREFIX)) == 0)
+    return TPS_SIM_INTERNAL;
+  return v->space == TPS_PTX_CONST ? TPS_SIM_CONSTANT : TPS_SIM_VARIABLE;
+}
+
 static int place(struct tps_sim_code *code, const tps_ptx_var *v,
                  tps_sim_allocation **out, tps_error *err) {
   if (!is_placed(v)) return 0;
   if (v->linkage == 2)
     return tps_fail(err, TPS_INVALID_PTX,
                     "variable '%s' is declared but not defined", v->name);
-  tps_sim_memory_kind kind =
-      v->space == TPS_PTX_CONST ? TPS_SIM_CONSTANT : TPS_SIM_VARIABLE;
-  int status =
-      tps_sim_allocate(code->space, v->size ? v->size : 1, kind, out, err);
+  int status = tps_sim_allocate(code->space, v->size ? v->size : 1, kind_of(v),
+                                out, err);
   if (status) return status;
   if (v->init) memcpy((*out)->host, v->init, v->size); /* else it is zero */
   return 0;

@@ -271,9 +271,13 @@ static uint64_t rounded(uint64_t bytes) {
   return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Pinned memory is the host's. */
+/* Pinned memory is the host's, and what is not the program's costs it none. */
+static bool costs_nothing(tps_sim_memory_kind kind) {
+  return kind == TPS_SIM_PINNED || kind == TPS_SIM_INTERNAL;
+}
+
 static uint64_t charge(const tps_sim_allocation *a) {
-  return a->kind == TPS_SIM_PINNED ? 0 : rounded(a->size);
+  return costs_nothing((tps_sim_memory_kind)a->kind) ? 0 : rounded(a->size);
 }
 
 /* Device-side malloc returns multiples of 16 bytes and keeps a header. */
@@ -368,7 +372,7 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
   uint64_t used = space->used > credit ? space->used - credit : 0;
   uint64_t left = space->total > used ? space->total - used : 0;
   int code = 0;
-  if (bytes > LARGEST || (kind != TPS_SIM_PINNED && rounded(bytes) > left)) {
+  if (bytes > LARGEST || (!costs_nothing(kind) && rounded(bytes) > left)) {
     code = does_not_fit(space, bytes, left, err);
   } else if (kind == TPS_SIM_HEAP &&
              space->heap + heap_charge(bytes) > TPS_SIM_HEAP_BYTES) {
@@ -379,7 +383,7 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
   } else if (host_lacks(bytes, kind) ||
              (*out = add(space, bytes, kind)) == NULL) {
     code = tps_fail(
-        err, kind == TPS_SIM_PINNED ? TPS_OUT_OF_MEMORY : TPS_NO_HOST_MEMORY,
+        err, costs_nothing(kind) ? TPS_OUT_OF_MEMORY : TPS_NO_HOST_MEMORY,
         "the host has no %llu bytes for the simulated device",
         (unsigned long long)bytes);
   }
@@ -562,7 +566,8 @@ tps_sim_allocation *tps_sim_find_nearest(tps_sim_space *space,
   size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
   tps_sim_allocation *best = NULL;
   for (size_t i = 0; i < count; i++)
-    best = nearer(best, t->ranges[i].allocation, address);
+    if (t->ranges[i].allocation->kind != TPS_SIM_INTERNAL)
+      best = nearer(best, t->ranges[i].allocation, address);
   pthread_mutex_unlock(&space->lock);
   return best;
 }

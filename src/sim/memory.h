@@ -48,7 +48,10 @@ typedef enum tps_sim_memory_kind {
   /* What plain loads and stores can't reach; see sim/textures.h. */
   TPS_SIM_ARRAY,
   TPS_SIM_TEXTURE,
-  TPS_SIM_SURFACE
+  TPS_SIM_SURFACE,
+  /* Not the program's: nothing in kernels reaches it, reports skip it. Host
+   * memory that copies are staged in, variables that carry types. */
+  TPS_SIM_INTERNAL
 } tps_sim_memory_kind;
 
 typedef struct tps_sim_allocation {
@@ -105,7 +108,8 @@ void tps_sim_space_info(tps_sim_space *space, uint64_t *free, uint64_t *total);
  * lock: to be called by what executes (see the epochs above). */
 tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address);
 /* The live one nearest to `address`, below or above it, for reports; if none
- * lives, the nearest dead one; NULL when there never was any. */
+ * lives, the nearest dead one; NULL when there never was any. Never an internal
+ * one. */
 tps_sim_allocation *tps_sim_find_nearest(tps_sim_space *space,
                                          uint64_t address);
 /* The same from any thread at any time; takes the lock. */

@@ -431,7 +431,7 @@ int tps_sim_memory_allocate(tps_device *, uint64_t bytes, tps_device_stream *,
                             tps_op *op, uint64_t *address, tps_error *err);
 int tps_sim_memory_free(tps_device *, uint64_t address, tps_device_stream *,
                         tps_op *op, tps_error *err);
-int tps_sim_memory_pin(tps_device *, uint64_t bytes, void **host,
+int tps_sim_memory_pin(tps_device *, uint64_t bytes, bool own, void **host,
                        uint64_t *address, tps_error *err);
 int tps_sim_memory_unpin(tps_device *, void *host, uint64_t address,
                          tps_error *err);

@@ -89,13 +89,14 @@ int tps_sim_memory_free(tps_device *face, uint64_t address,
   return code;
 }
 
-int tps_sim_memory_pin(tps_device *face, uint64_t bytes, void **host,
+int tps_sim_memory_pin(tps_device *face, uint64_t bytes, bool own, void **host,
                        uint64_t *address, tps_error *err) {
   tps_sim_device *device = to_device(face);
   int code = tps_sim_refuse(device, err);
   if (code != 0) return code;
   tps_sim_allocation *memory;
-  code = tps_sim_allocate(device->space, bytes, TPS_SIM_PINNED, &memory, err);
+  tps_sim_memory_kind kind = own ? TPS_SIM_INTERNAL : TPS_SIM_PINNED;
+  code = tps_sim_allocate(device->space, bytes, kind, &memory, err);
   if (code != 0) return code;
   *host = memory->host;
   *address = memory->base;
@@ -106,7 +107,8 @@ int tps_sim_memory_unpin(tps_device *face, void *host, uint64_t address,
                          tps_error *err) {
   tps_sim_device *device = to_device(face);
   tps_sim_allocation *memory = tps_sim_find_base(device->space, address);
-  if (memory == NULL || memory->kind != TPS_SIM_PINNED || memory->host != host)
+  if (memory == NULL || memory->host != host ||
+      (memory->kind != TPS_SIM_PINNED && memory->kind != TPS_SIM_INTERNAL))
     return tps_fail(err, TPS_INVALID_VALUE,
                     "unpin of 0x%llx: no pinned memory of this device",
                     (unsigned long long)address);
