@@ -392,6 +392,17 @@ report(wait)]]
       { "a null pointer", 'k("store", nil, 5)', "address 0x14: a null pointer" },
       { "a variable", 'threads(1, "table_far", 17)', "4 bytes after the "
         .. "nearest variable 'table' at 0x%x+ of 64 bytes " },
+      -- What the runtime itself keeps on the device is no place for kernels.
+      { "where writes are staged", 'local x = tp.buffer("i32", 8) x:write'
+        .. '{ 1, 2, 3, 4, 5, 6, 7, 8 } k("store", x, 100000)',
+        "399968 bytes after the nearest allocation at 0x%x+ of 32 bytes "
+        .. "%(int32 buffer%), made at PATH:1 " },
+      { "where reads are staged", 'local x = tp.zeros("i32", 8) x:read() '
+        .. 'k("load", x, 100000)', "399968 bytes after the nearest allocation "
+        .. "at 0x%x+ of 32 bytes %(int32 buffer%), made at PATH:1 " },
+      { "what carries types", 'k("store", nil, '
+        .. '(module:global "weights":ptr() + 256 + 4096) // 4)',
+        "4336 bytes after the nearest constant 'weights' at " },
       { "a shared array", 'threads(32, "shared_far", b, 33)', "load of 4 bytes "
         .. "at address 0x84: 4 bytes past shared array 's' of 128 bytes %(the "
         .. "block has 128 bytes of shared memory%)" },
@@ -412,6 +423,28 @@ report(wait)]]
         assert.matches(text, f.text)
       end)
     end
+
+    it("says what a grid's synchronization needs", function()
+      local _, f = case([[
+local m = tp.load [=[
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k()
+{
+  .loc 1 180 0
+  trap;
+  ret;
+}
+.file 1 "/usr/include/cooperative_groups.h"
+]=]
+m:kernel "k":launch { grid = 1, block = 1 }
+report(wait)]])
+      assert.matches("the kernel executed a trap (grid synchronization needs "
+        .. "cooperative = true)", f.text, 1, true)
+      _, f = case('threads(1, "trapping", 0) report(wait)')
+      assert.matches("the kernel executed a trap (cuda", f.text, 1, true)
+    end)
 
     it("counts who is at each barrier of a deadlock", function()
       local _, f = case('threads(64, "both_sides", 0)\nreport(wait)')

@@ -3,9 +3,11 @@
 --
 -- What kernels print: every conversion with flags, widths, precisions and lengths.
 -- What is expected is C's, by way of string.format where Lua has the conversion.
+local tp = require "tpstream"
 local program = require "spec.support.program"
 local run = require "spec.support.run"
 local f = string.format
+local simulated = tp.current_device():kind() == "sim"
 
 -- Format, arguments in C, what comes out.
 local cases = {
@@ -72,6 +74,20 @@ extern "C" __global__ void results(int *o) {
 extern "C" __global__ void many(int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   for (int k = 0; k < n; k++) printf("%d.%d\n", i, k);
+}
+extern "C" __global__ void string(const char *s, int at) {
+  printf("a string: %s\n", s + at);
+}
+extern "C" __global__ void precise(const char *s, int at) {
+  printf("%.3s\n", s + at);
+}
+extern "C" __global__ void format(const char *s) {
+  printf(s, 5);
+}
+extern "C" __global__ void of_block() {
+  __shared__ char s[8];
+  for (int k = 0; k < 8; k++) s[k] = 'a';
+  printf("%s", s);
 }]]
   return table.concat(lines, "\n")
 end
@@ -96,7 +112,8 @@ end
 describe("a kernel prints", function()
   it("(and is kept)", function() -- for a machine without NVRTC
     local module <close> = program("print", source())
-    assert.same({ "many", "print", "results" }, (function()
+    assert.same({ "format", "many", "of_block", "precise", "print", "results",
+      "string" }, (function()
       local names = module:kernels()
       table.sort(names)
       return names
@@ -131,4 +148,74 @@ print("results", table.concat(r, " "))]]
     end
     assert.equal(5 * 40 * 9, count)
   end)
+end)
+
+-- The line before the end of a kernel of the source above.
+local function line_of(name)
+  local line, found = 0, false
+  for text in (source() .. "\n"):gmatch "(.-)\n" do
+    line = line + 1
+    found = found or text:find(" void " .. name .. "(", 1, true)
+    if found and text == "}" then return line - 1 end
+  end
+end
+
+describe("printf takes from memory", function()
+  if not simulated then
+    pending "needs the simulated device"
+    return
+  end
+
+  it("strings and formats from buffers", function()
+    local out = script [[
+local s = tp.buffer("u8", 8)
+local function launch(name, ...)
+  module:kernel(name):launch({ grid = 1, block = 1 }, ...)
+  tp.current_stream():synchronize()
+end
+s:write { ("<%d>\n\0.."):byte(1, -1) }
+launch("string", s, 0)
+launch("format", s)
+launch("string", nil, 0)
+s:write { ("12345678"):byte(1, -1) }
+launch("precise", s, 5)]]
+    assert.equal("a string: <%d>\n\n<5>\na string: (null)\n678\n", out)
+  end)
+end)
+
+-- A GPU may go on reading for a while.
+describe("what printf can't read is a fault:", function()
+  if not simulated then
+    pending "needs the simulated device"
+    return
+  end
+
+  local NEAR = "0 bytes after the nearest allocation at 0x%x+ of 8 bytes "
+    .. "%(uint8 buffer%)"
+  for name, case in pairs {
+    ["a string at a bad address"] = { "string", "nil, 0x123",
+      "load of 1 byte at address 0x123: a null pointer" },
+    ["a string without an end"] = { "string", "full, 0",
+      "load of 1 byte at address 0x%x+: " .. NEAR },
+    ["a string short of its precision"] = { "precise", "full, 6", NEAR },
+    ["a format without an end"] = { "format", "full", NEAR },
+    ["no format"] = { "format", "nil",
+      "load of 1 byte at address 0x0: a null pointer" },
+    ["a string in shared memory"] = { "of_block", "",
+      "0 bytes past shared array 's' of 8 bytes" },
+  } do
+    it(name, function()
+      local kernel, arguments, text = table.unpack(case)
+      local r = run.script(HEAD:format(source(), ([[
+local full = tp.buffer("u8", 8)
+full:write { ("12345678"):byte(1, -1) }
+local go = module:kernel "%s":bind { grid = 1, block = 1 }
+go(%s)]]):format(kernel, arguments)))
+      assert.equal(1, r.status)
+      assert.equal("", r.stdout)
+      assert.matches(("kernel '%s', block %%(0,0,0%%), thread %%(0,0,0%%), "
+        .. "[^ ]*:%d: "):format(kernel, line_of(kernel)), r.stderr)
+      assert.matches(text, r.stderr)
+    end)
+  end
 end)

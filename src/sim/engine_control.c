@@ -224,9 +224,19 @@ HANDLER(nop) {
   (void)e, (void)mask;
   return i + 1;
 }
+/* The toolkit's grid.sync() traps where the launch has no grid to wait for. */
+static bool is_grid_sync(const engine *e, const insn *i) {
+  char where[600];
+  return !e->launch->config.shape.cooperative &&
+         strstr(tps_sim_insn_where(e->launch->kernel, i, where, sizeof where),
+                "cooperative_groups") != NULL;
+}
 HANDLER(trap) {
   tps_sim_fault(e, i, __builtin_ctz(mask), TPS_LAUNCH_FAILED,
-                "the kernel executed a trap");
+                "the kernel executed a trap%s",
+                is_grid_sync(e, i)
+                    ? " (grid synchronization needs cooperative = true)"
+                    : "");
 }
 HANDLER(brkpt) {
   tps_sim_fault(e, i, __builtin_ctz(mask), TPS_LAUNCH_FAILED,

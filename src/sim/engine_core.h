@@ -391,8 +391,11 @@ uint64_t tps_sim_load(engine *e, const insn *i, unsigned lane, uint64_t address,
                       unsigned size);
 void tps_sim_store(engine *e, const insn *i, unsigned lane, uint64_t address,
                    unsigned size, uint64_t value);
-/* A byte at a generic address, or -1 where nothing is. For %s of vprintf. */
+/* A byte at a generic address, or -1 where a load would be a fault, which
+ * tps_sim_bad_read then reports. For what vprintf reads. */
 int tps_sim_peek(engine *e, unsigned lane, uint64_t generic);
+_Noreturn void tps_sim_bad_read(engine *e, const insn *i, unsigned lane,
+                                uint64_t generic);
 uint32_t *tps_sim_local_word(engine *e, const insn *i, unsigned lane,
                              uint64_t address, unsigned size, access_kind kind);
 

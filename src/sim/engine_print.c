@@ -3,7 +3,8 @@
  *
  * What kernels print: vprintf with C's conversions, and the line of a failed
  * assertion. Arguments lie in a packed buffer, each aligned to its size: 4
- * bytes, or 8 for long integers, doubles, pointers.
+ * bytes, or 8 for long integers, doubles, pointers. Strings are read as a
+ * kernel reads: outside its memory that is a fault, and nothing is printed.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,32 +45,41 @@ typedef struct reader {
   engine *e;
   unsigned lane;
   uint64_t at;
-  int count; /* read so far */
+  int count;   /* read so far */
+  bool failed; /* there was nothing to read at `bad`, the first such place */
+  uint64_t bad;
 } reader;
+
+static int read_byte(reader *r, uint64_t address) {
+  int byte = tps_sim_peek(r->e, r->lane, address);
+  if (byte >= 0) return byte;
+  if (!r->failed) r->bad = address;
+  r->failed = true;
+  return 0;
+}
 
 static uint64_t argument(reader *r, unsigned size) {
   r->at = (r->at + size - 1) & ~(uint64_t)(size - 1);
   uint64_t value = 0;
-  for (unsigned k = 0; k < size; k++) {
-    int byte = tps_sim_peek(r->e, r->lane, r->at + k);
-    value |= (uint64_t)(byte < 0 ? 0 : byte) << (8 * k);
-  }
+  for (unsigned k = 0; k < size; k++)
+    value |= (uint64_t)read_byte(r, r->at + k) << (8 * k);
   r->at += size;
   r->count++;
   return value;
 }
 
-static void add_string(text *t, reader *r, uint64_t address, int precision) {
-  if (address == 0) {
-    add(t, "(null)", 6);
-    return;
-  }
+static void add_bytes(text *t, reader *r, uint64_t address, int precision) {
   for (int k = 0; precision < 0 || k < precision; k++) {
-    int c = tps_sim_peek(r->e, r->lane, address + (uint64_t)k);
-    if (c <= 0) return;
+    int c = read_byte(r, address + (uint64_t)k);
+    if (c == 0) return;
     char byte = (char)c;
     add(t, &byte, 1);
   }
+}
+
+static void add_string(text *t, reader *r, uint64_t address, int precision) {
+  if (address == 0) add(t, "(null)", 6);
+  else add_bytes(t, r, address, precision);
 }
 
 /* A conversion: flags, width, precision, length, letter. */
@@ -200,25 +210,19 @@ static void add_conversion(text *t, reader *r, const conversion *c,
 }
 
 /* The format string, with a NUL; empty when out of memory. */
-static text read_format(engine *e, const insn *i, unsigned lane,
-                        uint64_t address) {
+static text read_format(reader *r, uint64_t address) {
   text f = {0};
-  reader r = {e, lane, 0, 0};
-  if (tps_sim_peek(e, lane, address) < 0)
-    tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_ADDRESS,
-                  "printf: no format string at 0x%llx",
-                  (unsigned long long)address);
-  add_string(&f, &r, address, -1);
+  add_bytes(&f, r, address, -1);
   add(&f, "", 1);
   return f;
 }
 
 void tps_sim_vprintf(engine *e, const insn *i, unsigned lane, uint64_t format,
                      uint64_t arguments, uint32_t *result) {
-  text f = read_format(e, i, lane, format), out = {0};
-  reader r = {e, lane, arguments, 0};
+  reader r = {.e = e, .lane = lane, .at = arguments};
+  text f = read_format(&r, format), out = {0};
   const char *p = f.bytes;
-  while (p && *p) {
+  while (!r.failed && p && *p) {
     size_t plain = strcspn(p, "%");
     add(&out, p, plain);
     p += plain;
@@ -229,6 +233,10 @@ void tps_sim_vprintf(engine *e, const insn *i, unsigned lane, uint64_t format,
     add_conversion(&out, &r, &c, from, p);
   }
   free(f.bytes);
+  if (r.failed) {
+    free(out.bytes);
+    tps_sim_bad_read(e, i, lane, r.bad);
+  }
   flush_text(e, &out);
   *result = (uint32_t)r.count;
 }
@@ -249,7 +257,7 @@ static void add_format(text *t, const char *format, ...) {
  * where what follows the place begins. */
 static size_t assert_line(engine *e, unsigned lane, text *t, uint64_t message,
                           uint64_t file, uint32_t line, uint64_t function) {
-  reader r = {e, lane, 0, 0};
+  reader r = {.e = e, .lane = lane};
   const uint32_t *tid = (const uint32_t *)(e->base[IN_WARP] + IN_WARP);
   const uint32_t *block = e->block->ctaid;
   add_string(t, &r, file, -1);

@@ -18,8 +18,9 @@ static const char *const kind_names[] = {"load", "store", "atomic operation"};
 
 _Noreturn void tps_sim_bad_access(const access *a, int code, const char *why) {
   tps_sim_fault(a->e, a->i, (int)a->lane, code,
-                "%s of %u bytes at address 0x%llx: %s", kind_names[a->kind],
-                a->size, (unsigned long long)a->address, why);
+                "%s of %u byte%s at address 0x%llx: %s", kind_names[a->kind],
+                a->size, a->size == 1 ? "" : "s",
+                (unsigned long long)a->address, why);
 }
 
 _Noreturn void tps_sim_bad_alignment(const access *a) {
@@ -118,7 +119,8 @@ _Noreturn void tps_sim_bad_address(const access *a, uint64_t address) {
   if (address < 4096)
     tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, "a null pointer");
   tps_sim_allocation *m = tps_sim_find(space, address);
-  if (!m) m = tps_sim_find_nearest(space, address);
+  if (!m || m->kind == TPS_SIM_INTERNAL)
+    m = tps_sim_find_nearest(space, address);
   if (!m) tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, "no memory is allocated");
   if (!atomic_load(&m->live)) tps_sim_bad_memory(a, m);
   describe(a, m, what, sizeof what);

@@ -27,7 +27,7 @@ _Noreturn static void opaque(const access *a, const tps_sim_allocation *m) {
 static unsigned char *global(const access *a, uint64_t address) {
   engine *e = a->e;
   tps_sim_allocation *m = tps_sim_find(e->launch->space, address);
-  if (!m) tps_sim_bad_address(a, address);
+  if (!m || m->kind == TPS_SIM_INTERNAL) tps_sim_bad_address(a, address);
   if (!atomic_load_explicit(&m->live, memory_order_relaxed))
     tps_sim_bad_memory(a, m);
   if (m->kind >= TPS_SIM_ARRAY) opaque(a, m);
@@ -214,17 +214,30 @@ void tps_sim_store(engine *e, const insn *i, unsigned lane, uint64_t address,
   else store_atomic(p, size, value, __ATOMIC_RELAXED);
 }
 
+static int peek_shared(engine *e, uint64_t offset) {
+  uint64_t rank = offset >> RANK_SHIFT;
+  const region *r = &e->shared;
+  const char *why;
+  if (rank != 0) r = rank > 255 ? NULL : tps_sim_peer(e, rank - 1, &why);
+  offset &= ~RANK_MASK;
+  return r && offset < r->size ? r->host[offset] : -1;
+}
+
+/* What the stack has room for but nothing was stored to yet is zero. */
+static int peek_local(engine *e, unsigned lane, uint64_t offset) {
+  const frame *f = e->group->frame;
+  const uint64_t *base = frame_row(f, f->of->local_base);
+  if (offset >= base[lane] + f->of->local_bytes) return -1;
+  if (offset >= e->warp->local_size) return 0;
+  uint32_t w = e->warp->local[(offset >> 2) * LANES + lane];
+  return (int)(w >> (8 * (offset & 3)) & 255);
+}
+
 int tps_sim_peek(engine *e, unsigned lane, uint64_t p) {
-  if (within(p, TPS_SIM_SHARED_BASE, TPS_SIM_SHARED_SIZE)) {
-    uint64_t offset = p - TPS_SIM_SHARED_BASE;
-    return offset < e->shared.size ? e->shared.host[offset] : -1;
-  }
-  if (within(p, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE)) {
-    uint64_t offset = p - TPS_SIM_LOCAL_BASE;
-    if (offset >= e->warp->local_size) return -1;
-    uint32_t w = e->warp->local[(offset >> 2) * LANES + lane];
-    return (int)(w >> (8 * (offset & 3)) & 255);
-  }
+  if (within(p, TPS_SIM_SHARED_BASE, TPS_SIM_SHARED_SIZE))
+    return peek_shared(e, p - TPS_SIM_SHARED_BASE);
+  if (within(p, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE))
+    return peek_local(e, lane, p - TPS_SIM_LOCAL_BASE);
   if (within(p, TPS_SIM_PARAM_BASE, TPS_SIM_PARAM_SIZE)) {
     uint64_t offset = p - TPS_SIM_PARAM_BASE;
     uint64_t size = e->launch->kernel->ptx->input_bytes;
@@ -233,4 +246,12 @@ int tps_sim_peek(engine *e, unsigned lane, uint64_t p) {
   tps_sim_allocation *m = tps_sim_find(e->launch->space, p);
   if (!m || !atomic_load(&m->live) || m->kind >= TPS_SIM_ARRAY) return -1;
   return (int)load_atomic(m->host + (p - m->base), 1, __ATOMIC_RELAXED);
+}
+
+_Noreturn void tps_sim_bad_read(engine *e, const insn *i, unsigned lane,
+                                uint64_t p) {
+  access a = {e, i, lane, p, 1, ACCESS_LOAD};
+  bool is_local = false;
+  generic(&a, &is_local); /* which says why */
+  tps_sim_bad_access(&a, TPS_ILLEGAL_ADDRESS, "there is nothing to read");
 }
