@@ -384,6 +384,12 @@ local out = tp.zeros("i32", 4)
 launch("fixed_size", { grid = 4, block = 1 }, out)
 same({ 2, 2, 2, 2 }, out:read())
 launch("fixed_size", { grid = 4, block = 1, cluster = 2 }, out)
+module:kernel "fixed_size":forall(5, out)
+local many = tp.zeros("i32", 4096)
+module:kernel "fixed_size":forall(100000, many)
+local blocks = 0
+for _, n in ipairs(many:read()) do blocks = blocks + n // 2 end
+assert(blocks % 2 == 0 and blocks * 1024 >= 100000, blocks)
 try(launch, "fixed_size", { grid = 3, block = 1 }, out)
 try(launch, "fixed_size", { grid = 4, block = 1, cluster = 4 }, out)
 try(launch, "leavers", { grid = 9, block = 1, cluster = 9 }, out)

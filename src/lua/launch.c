@@ -183,6 +183,12 @@ static int64_t best_threads(lua_State *L, tps_lua_kernel *k,
   return k->best_threads;
 }
 
+/* Blocks for n threads, in whole clusters where the kernel demands some. */
+static int64_t blocks_for(const tps_lua_kernel *k, int64_t n, int64_t threads) {
+  int64_t blocks = (n - 1) / threads + 1, of = k->kernel->desc->cluster[0];
+  return of > 1 ? (blocks + of - 1) / of * of : blocks;
+}
+
 /* k:forall(n, ...): at least n threads, in blocks of the size with the highest
  * occupancy. */
 int tps_kernel_forall(lua_State *L) {
@@ -202,7 +208,7 @@ int tps_kernel_forall(lua_State *L) {
     return 0;
   }
   shape.block[0] = best_threads(L, k, stream->device);
-  shape.grid[0] = (n - 1) / shape.block[0] + 1;
+  shape.grid[0] = blocks_for(k, n, shape.block[0]);
   prepare(L, k, stream->device, &shape, &prepared);
   run(L, k, &prepared, stream, 3);
   return 0;
