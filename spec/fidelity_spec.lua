@@ -23,6 +23,16 @@ local function module_of(body)
 ]]):format(body))
 end
 
+-- Fragments of matrices.
+local FRAGMENTS = {
+  A = "{%r0, %r1, %r2, %r3, %r0, %r1, %r2, %r3}",
+  C = "{%f0, %f1, %f2, %f3, %f0, %f1, %f2, %f3}",
+  D = "{%d0, %d1}",
+  F = "{%f0, %f1, %f2, %f3}",
+  H = "{%r0, %r1}",
+}
+local function operands(text) return (text:gsub("%f[%w]%u%f[%W]", FRAGMENTS)) end
+
 describe("fidelity", function()
   it("lists each opcode once, sorted, exact and approximate ones", function()
     local m <close> = module_of [[
@@ -44,6 +54,47 @@ describe("fidelity", function()
     local m <close> = module_of "  mov.b32 %r1, 1;"
     assert.same({ exact = { "mov.b32", "ret" }, approximate = {} },
       m:fidelity())
+  end)
+
+  -- Generations of GPUs sum floats in their own ways; see docs/exactness.md.
+  it("calls products of float matrices approximate", function()
+    local m <close> = module_of(operands [[
+  .reg .f64 %d<3>;
+  mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 F, H, {%r2}, F;
+  mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 H, H, {%r2}, H;
+  mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 F, H, {%r2}, F;
+  mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 F, H, {%r2}, F;
+  mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 F, H, H, F, %r0, 0;
+  mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 D, {%d2}, {%d2}, D;
+  mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 H, {%r2}, {%r3}, H;
+  mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc H, {%r2}, {%r3}, H;]])
+    assert.same({
+      exact = { "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc",
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32",
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64", "ret" },
+      approximate = { "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+        "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32",
+        "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16",
+        "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32" },
+    }, m:fidelity())
+  end)
+
+  it("tells wmma's products from its loads and stores", function()
+    local m <close> = module_of(operands [[
+  .shared .align 32 .b8 tile[2048];
+  mov.u32 %r0, tile;
+  wmma.load.c.sync.aligned.row.m16n16k16.shared.f32 C, [%r0];
+  wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32 C, A, A, C;
+  wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 A, H, H, A;
+  wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r0], C;]])
+    assert.same({
+      exact = { "mov.u32", "ret",
+        "wmma.load.c.sync.aligned.row.m16n16k16.shared.f32",
+        "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32",
+        "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32" },
+      approximate = { "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32" },
+    }, m:fidelity())
   end)
 
   it("agrees with the golden results", function()

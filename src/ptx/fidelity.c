@@ -15,6 +15,15 @@ typedef struct word {
   bool approximate;
 } word;
 
+/* A product of float matrices: it is summed in as many ways as there are
+ * generations of GPUs. float64 is a chain of fused multiply-adds on all. */
+static bool is_float_product(const tps_ptx_instruction *i) {
+  bool product = i->op == TPS_PTX_OP_MMA || tps_ptx_has(i, TPS_PTX_M_MMA) ||
+                 tps_ptx_has(i, TPS_PTX_M_MMA_ASYNC);
+  return product && i->type_count > 0 &&
+         (i->types[0] == TPS_PTX_F32 || i->types[0] == TPS_PTX_F16);
+}
+
 bool tps_ptx_approximate(const tps_ptx_instruction *i) {
   switch (i->op) {
   case TPS_PTX_OP_SIN:
@@ -25,6 +34,9 @@ bool tps_ptx_approximate(const tps_ptx_instruction *i) {
   case TPS_PTX_OP_DIV:
     if (tps_ptx_has(i, TPS_PTX_M_FULL)) return true;
     break;
+  case TPS_PTX_OP_MMA:
+  case TPS_PTX_OP_WMMA:
+  case TPS_PTX_OP_WGMMA: return is_float_product(i);
   default: break;
   }
   return tps_ptx_has(i, TPS_PTX_M_APPROX);
