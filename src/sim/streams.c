@@ -465,8 +465,8 @@ int tps_sim_stream_notify(tps_device *face, tps_device_stream *handle,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
   task->u.notice.call = notify;
   task->u.notice.data = data;
-  return tps_sim_queue(to_stream(handle), task,
-                       err); /* NOLINT: kept there */
+  /* NOLINTNEXTLINE: the queue keeps the task */
+  return tps_sim_queue(to_stream(handle), task, err);
 }
 
 /* --- streams by their handles --------------------------------------------- */
