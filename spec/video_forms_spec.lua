@@ -8,6 +8,7 @@
 -- goes into an upper half, is saturated and then merged, or meets .min or .max. Those
 -- are the affair of spec/video_spec.lua; here only the rest is compared.
 local tp = require "tpstream"
+local departs = require "spec.support.video".departs
 local numbers = require "spec.support.numbers"
 local program = require "spec.support.program"
 
@@ -200,15 +201,6 @@ local function mad_form()
     return q * 65536 + rest & 0xffffffff
   end
   return f
-end
-
--- Where an H200 departs from the manual in ways that are not known well enough to be
--- followed: those are compared on the simulated device alone.
-local function departs(text)
-  if tp.current_device():kind() == "sim" then return false end
-  local shift = text:find "^vsh[lr]"
-  return text:find "^vmad" or shift and (text:find("%.sat") or
-    text:find "%.add " or text:find "%.min " or text:find "%.max ")
 end
 
 local function as_the_manual_says(f)

@@ -5,6 +5,7 @@
 -- operation, against the same in Lua. NVRTC emits two or three of them; the rest is
 -- written in inline assembly, so it is PTX here too.
 local tp = require "tpstream"
+local departs = require "spec.support.video".departs
 local numbers = require "spec.support.numbers"
 local wrap = numbers.wrap
 local g = numbers.generator(4242)
@@ -224,15 +225,6 @@ local function ptx(list)
   end
   text[#text + 1] = "  ret;\n}\n"
   return table.concat(text)
-end
-
--- Where an H200 departs from the manual in ways that are not known well enough to be
--- followed: those are compared on the simulated device alone.
-local function departs(text)
-  if tp.current_device():kind() == "sim" then return false end
-  local shift = text:find "^vsh[lr]"
-  return text:find "^vmad" or shift and (text:find("%.sat") or
-    text:find "%.add " or text:find "%.min " or text:find "%.max ")
 end
 
 it("video instructions", function()
