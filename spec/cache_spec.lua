@@ -94,7 +94,7 @@ struct pair { float a; int b; };
 __device__ int table[7];
 template <class T> __global__ void scale(T *x, T f) { *x *= f; int unused = 1; }
 __global__ void take(pair p, const float *x, bool *b) {}
-]=], { names = { "scale<float>" } })
+]=], { names = { "scale<float>" }, name = "kept.cu" })
 print(opened())
 print(m:log())
 print(#m:ptx(), table.concat(m:kernels(), " "))

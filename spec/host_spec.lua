@@ -157,7 +157,8 @@ describe("the command line", function()
     assert.equal("", r.stderr)
     for _, word in ipairs {
       "-e", "-i", "-l", "-v", "-E", "-W", "--", "--help", "--version",
-      "--device", "--devices", "--info", "--json", "--blocking", "LUA_INIT",
+      "--device", "--devices", "--info", "--json", "--blocking",
+      "--warnings", "LUA_INIT",
       "TPSTREAM_DEVICE", "TPSTREAM_NVRTC", "TPSTREAM_SIM_DEVICES",
       "TPSTREAM_SIM_THREADS", "TPSTREAM_SIM_MEMORY", "TPSTREAM_SIM_CAPABILITY",
       "TPSTREAM_SIM_TIMEOUT", "TPSTREAM_SIM_SEED",

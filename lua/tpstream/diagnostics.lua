@@ -1,19 +1,25 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- What a failed compile shows: for each diagnostic the file and line, the line
--- itself and a caret below the place. Returns a function of a summary and the
--- compiler's whole log, both for want of diagnostics, and the diagnostics
--- {severity, file, line, column, message, text}, which gives one text.
+-- What the compiler said, for people: for each diagnostic the file and line, the
+-- line itself and a caret below the place.
+local diagnostics = {}
 
 -- Blanks as wide as the first n bytes of text; tabs stay.
 local function blanks(text, n)
   return (text:sub(1, n):gsub("[\x80-\xBF]", ""):gsub("[^\t]", " "))
 end
 
+-- "error", "warning #177": the number is what -diag-suppress takes.
+local function kind(d)
+  if d.severity ~= "warning" or d.number == 0 then return d.severity end
+  return ("warning #%d"):format(d.number)
+end
+
 local function append(lines, d)
   local place = d.line > 0 and ("%s:%d"):format(d.file, d.line) or d.file
-  lines[#lines + 1] = ("%s: %s: %s"):format(place, d.severity, d.message)
+  local message = d.message:gsub("\n%s*", "\n    ")
+  lines[#lines + 1] = ("%s: %s: %s"):format(place, kind(d), message)
   if not d.text then return end
   lines[#lines + 1] = "  " .. d.text
   if d.column > 0 then
@@ -21,19 +27,37 @@ local function append(lines, d)
   end
 end
 
-local function count_errors(diagnostics)
+local function count_errors(all)
   local n = 0
-  for _, d in ipairs(diagnostics) do
+  for _, d in ipairs(all) do
     if d.severity == "error" then n = n + 1 end
   end
   return ("compilation failed: %d error%s"):format(n, n == 1 and "" or "s")
 end
 
-return function(summary, log, diagnostics)
-  if #diagnostics == 0 then
+-- One text. summary: of a failure, nil when there was none; log: what there is
+-- besides, for a failure all that the compiler said, shown for want of better; all:
+-- array of {severity, number, file, line, column, message, text}.
+function diagnostics.text(summary, log, all)
+  if summary and #all == 0 then
     return log == "" and summary or summary .. "\n" .. log:gsub("%s+$", "")
   end
-  local lines = { count_errors(diagnostics) }
-  for _, d in ipairs(diagnostics) do append(lines, d) end
-  return table.concat(lines, "\n")
+  local lines = { summary and count_errors(all) }
+  for _, d in ipairs(all) do append(lines, d) end
+  if summary then return table.concat(lines, "\n") end
+  return #lines == 0 and log or table.concat(lines, "\n") .. "\n" .. log
 end
+
+-- The files of the modules that have been required.
+function diagnostics.files()
+  local paths = {}
+  for name in pairs(package.loaded) do
+    local path = type(name) == "string"
+      and package.searchpath(name, package.path)
+    if path then paths[#paths + 1] = path end
+  end
+  table.sort(paths)
+  return paths
+end
+
+return diagnostics

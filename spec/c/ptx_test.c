@@ -278,8 +278,18 @@ static void kernel_directives(void **state) {
 
 static void param_limit(void **state) {
   (void)state;
-  module_fails(".entry k(.param .b8 s[32765]) { ret; }",
-               "line 4: 's' goes beyond 32764 bytes of .param memory");
+  module_fails(".entry k(.param .b8 s[4353]) { ret; }",
+               "line 4: 's' goes beyond 4352 bytes of .param memory");
+  check_message(".version 8.1\n.target sm_60\n.address_size 64\n"
+                ".entry k(.param .b8 s[4353]) { ret; }",
+                TPS_INVALID_PTX,
+                "line 4: 's' goes beyond 4352 bytes of .param memory");
+  check_message(".version 8.1\n.target sm_70\n.address_size 64\n"
+                ".entry k(.param .b8 s[32765]) { ret; }",
+                TPS_INVALID_PTX,
+                "line 4: 's' goes beyond 32764 bytes of .param memory");
+  tps_ptx_free(read_text(".version 8.1\n.target sm_70\n.address_size 64\n"
+                         ".entry k(.param .b8 s[32764]) { ret; }"));
 }
 
 static void forward_declarations(void **state) {

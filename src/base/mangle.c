@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_NODES 2048
+#define MAX_NODES 20000 /* the most parameters there can be, twice */
 #define MAX_SUBSTITUTIONS 512
 #define MAX_DEPTH 128
 #define MAX_STEPS 60000

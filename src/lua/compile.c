@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * tp.compile: an options table → rtc's request, and what the compiler said →
- * text in the script's own numbering. */
-#include "lua/state.h"
+ * tp.compile: an options table → rtc's request → Module. */
+#include "lua/diagnostics.h"
 
 #include <locale.h>
 #include <math.h>
@@ -11,13 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rtc/rtc.h"
-
 /* ---- options → request --------------------------------------------------- */
 
 static const char *const option_names[] = {
-    "name",  "std",     "arch",     "defines", "include", "headers",
-    "names", "options", "lineinfo", "debug",   "cache",   NULL};
+    "name",    "std",      "arch",  "defines", "include",  "headers", "names",
+    "options", "lineinfo", "debug", "cache",   "warnings", NULL};
 
 /* Pops a string and keeps it in the table at `anchors`: nothing else may, once
  * a finalizer changes the options. */
@@ -240,94 +237,6 @@ static void fill_request(lua_State *L, int source, int index, int anchors,
   r->name_count = count;
 }
 
-/* ---- diagnostics → text -------------------------------------------------- */
-
-/* Pushes the text of the calling function's chunk; false: not to be had. */
-static bool push_script(lua_State *L, const lua_Debug *ar) {
-  tps_error err;
-  if (*ar->source == '@') return tps_push_file(L, ar->source + 1, &err);
-  if (*ar->source != '=') {
-    lua_pushstring(L, ar->source);
-    return true;
-  }
-  return lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.sources") == LUA_TTABLE &&
-         lua_getfield(L, -1, ar->source) == LUA_TSTRING;
-}
-
-/* The line of the script where the source begins, 0 if that can't be found; the
- * script's name is pushed. */
-static int find_literal(lua_State *L, const tps_rtc_request *r) {
-  lua_Debug ar;
-  if (!tps_caller(L, &ar, "Sl")) {
-    lua_pushliteral(L, "source");
-    return 0;
-  }
-  lua_pushstring(L, ar.short_src);
-  int line = 0;
-  int top = lua_gettop(L);
-  if (push_script(L, &ar)) {
-    size_t size;
-    const char *script = lua_tolstring(L, -1, &size);
-    line =
-        tps_rtc_locate(script, size, r->source, r->source_size, ar.currentline);
-  }
-  lua_settop(L, top);
-  return line;
-}
-
-static void set_text(lua_State *L, const char *field, const char *text) {
-  if (text == NULL) return;
-  lua_pushstring(L, text);
-  lua_setfield(L, -2, field);
-}
-
-static void set_number(lua_State *L, const char *field, int number) {
-  lua_pushinteger(L, number);
-  lua_setfield(L, -2, field);
-}
-
-/* One diagnostic as a table; `offset` is added to lines of the program. */
-static void push_diagnostic(lua_State *L, const tps_rtc_diagnostic *d,
-                            const char *program, int offset) {
-  static const char *const severities[] = {"error", "warning", "note"};
-  bool own = d->file == NULL || strcmp(d->file, TPS_RTC_PROGRAM) == 0;
-  lua_createtable(L, 0, 6);
-  set_text(L, "severity", severities[d->severity]);
-  set_text(L, "file", own ? program : d->file);
-  set_number(L, "line", own && d->line > 0 ? d->line + offset : d->line);
-  set_number(L, "column", d->column);
-  set_text(L, "message", d->message);
-  set_text(L, "text", d->text);
-}
-
-/* Pushes what lua/tpstream/diagnostics.lua makes of the report. */
-static void push_text(lua_State *L, const tps_rtc_request *r,
-                      const tps_rtc_report *report, const char *message) {
-  const char *program = r->name;
-  int offset = 0;
-  int top = lua_gettop(L);
-  if (program == NULL) {
-    int line = find_literal(L, r); /* name */
-    if (line > 0) {
-      program = lua_tostring(L, -1);
-      offset = line - 1;
-    } else {
-      program = "source";
-    }
-  }
-  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_DIAGNOSTICS);
-  lua_pushstring(L, message);
-  lua_pushstring(L, report->log == NULL ? "" : report->log);
-  lua_newtable(L);
-  for (size_t i = 0; i < report->diagnostic_count; i++) {
-    push_diagnostic(L, &report->diagnostics[i], program, offset);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
-  }
-  lua_call(L, 3, 1);
-  lua_copy(L, -1, top + 1);
-  lua_settop(L, top + 1);
-}
-
 /* ---- compiling ----------------------------------------------------------- */
 
 /* A guard whose data is the report behind it. */
@@ -347,14 +256,30 @@ static report_guard *push_report(lua_State *L) {
   return g;
 }
 
+void tps_show_warnings(lua_State *L, int options, const char *text) {
+  lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.warnings"); /* the host's */
+  bool otherwise = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  if (*text == '\0' || !tps_option_boolean(L, options, "warnings", otherwise))
+    return;
+  fflush(stdout);
+  fputs(text, stderr);
+}
+
+/* Pushes the log of a compile that succeeded. */
+static void push_log(lua_State *L, const tps_rtc_request *request,
+                     const tps_rtc_report *report) {
+  if (report->note != NULL) lua_pushfstring(L, "note: %s\n", report->note);
+  else lua_pushliteral(L, "");
+  tps_push_diagnostics(L, request, report, NULL);
+  lua_concat(L, 2);
+}
+
 /* Gives the Module at `index` what its methods need. */
 static void keep_context(lua_State *L, int index, int source, int options,
+                         const tps_rtc_request *request,
                          const tps_rtc_report *report) {
-  lua_pushstring(L, report->log == NULL ? "" : report->log);
-  if (report->note != NULL) {
-    lua_pushfstring(L, "%s\n%s", report->note, lua_tostring(L, -1));
-    lua_remove(L, -2);
-  }
+  push_log(L, request, report);
   lua_setiuservalue(L, index, TPS_MODULE_LOG);
   lua_pushvalue(L, source);
   lua_setiuservalue(L, index, TPS_MODULE_SOURCE);
@@ -380,9 +305,9 @@ int tps_compile(lua_State *L, int source, int options, const char *name,
       tps_rtc_compile(lua->context, device, &request, &module, &g->report, err);
   if (code == 0) {
     box->module = module;
-    keep_context(L, index, source, options, &g->report);
+    keep_context(L, index, source, options, &request, &g->report);
   } else if (code == TPS_COMPILATION) {
-    push_text(L, &request, &g->report, err->message);
+    tps_push_diagnostics(L, &request, &g->report, err->message);
     lua_replace(L, index);
   }
   tps_guard_release(&g->guard);
@@ -396,6 +321,9 @@ static int compile(lua_State *L) {
   int code = tps_compile(L, 1, 2, NULL, &err);
   if (code == TPS_COMPILATION) return tps_raise_text(L, &err);
   if (code != 0) return tps_raise(L, &err);
+  lua_getiuservalue(L, -1, TPS_MODULE_LOG); /* Module log */
+  tps_show_warnings(L, 2, lua_tostring(L, -1));
+  lua_pop(L, 1);
   return 1;
 }
 

@@ -19,12 +19,18 @@ static bool embedded(const lua_Debug *ar) {
   return *ar->source == '=' && strncmp(ar->source, "=tpstream/", 10) == 0;
 }
 
-bool tps_caller(lua_State *L, lua_Debug *ar, const char *what) {
-  for (int level = 1; lua_getstack(L, level, ar); level++) {
+bool tps_caller_above(lua_State *L, int *level, lua_Debug *ar,
+                      const char *what) {
+  while (lua_getstack(L, ++*level, ar)) {
     lua_getinfo(L, what, ar);
     if (ar->currentline > 0 && !embedded(ar)) return true;
   }
   return false;
+}
+
+bool tps_caller(lua_State *L, lua_Debug *ar, const char *what) {
+  int level = 0;
+  return tps_caller_above(L, &level, ar, what);
 }
 
 /* True when the name (in LUA_IDSIZE bytes) is the last one. */

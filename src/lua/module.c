@@ -9,6 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "rtc/rtc.h"
+
 /* ---- boxes --------------------------------------------------------------- */
 
 tps_lua_module *tps_push_module(lua_State *L) {
@@ -111,6 +113,22 @@ static bool has_template(const char *source, const char *name) {
   return false;
 }
 
+/* What the compiler has said of the instance at `index` and not before belongs to
+ * the log of the module, and is shown. */
+static void add_log(lua_State *L, int index, int options) {
+  lua_getiuservalue(L, 1, TPS_MODULE_LOG);
+  lua_getiuservalue(L, index, TPS_MODULE_LOG); /* log more */
+  const char *log = lua_tostring(L, -2), *more = lua_tostring(L, -1);
+  if (log != NULL && more != NULL && strstr(log, more) == NULL) {
+    size_t known = strlen(log);
+    const char *news = strncmp(more, log, known) == 0 ? more + known : more;
+    tps_show_warnings(L, options, news);
+    lua_pushfstring(L, "%s%s", log, news);
+    lua_setiuservalue(L, 1, TPS_MODULE_LOG);
+  }
+  lua_settop(L, index);
+}
+
 /* Pushes the runtime's module that has the instance, compiled now unless it was
  * before; NULL (and nothing pushed) when there is none. Raises what is no fault
  * of the name's. */
@@ -133,12 +151,21 @@ static tps_module *push_instance(lua_State *L, const char *name) {
       return NULL;
     }
     if (code != 0) tps_raise(L, &err);
+    add_log(L, lua_gettop(L), top + 3);
     lua_pushvalue(L, -1);
     lua_setfield(L, top + 1, name);
   }
   lua_replace(L, top + 1);
   lua_settop(L, top + 1);
   return ((tps_lua_module *)lua_touserdata(L, -1))->module;
+}
+
+/* Whether the Module was compiled from a text that has such a template. */
+static bool is_template(lua_State *L, const char *name) {
+  bool found = lua_getiuservalue(L, 1, TPS_MODULE_SOURCE) == LUA_TSTRING &&
+               tps_rtc_is_template(lua_tostring(L, -1), name);
+  lua_pop(L, 1);
+  return found;
 }
 
 static int module_kernel(lua_State *L) {
@@ -156,6 +183,11 @@ static int module_kernel(lua_State *L) {
     module = push_instance(L, name);
     if (module != NULL) code = tps_push_kernel(L, module, name, &other);
     if (module != NULL && code != 0 && code != TPS_NOT_FOUND) err = other;
+  } else if (code == TPS_NOT_FOUND && is_template(L, name)) {
+    tps_fail(&err, code,
+             "kernel '%.200s' is a template: ask for an instance of it, such "
+             "as '%.200s<float>'",
+             name, name);
   }
   return code == 0 ? 1 : tps_raise(L, &err);
 }

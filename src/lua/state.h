@@ -48,7 +48,7 @@ enum {
   TPS_UV_STREAMS,     /* address of a box → Stream; weak values */
   TPS_UV_HELD,  /* address of a box → Stream, while set_stream holds it */
   TPS_UV_BASES, /* thread → base frame; ephemeron */
-  TPS_UV_DIAGNOSTICS, /* the function of lua/tpstream/diagnostics.lua */
+  TPS_UV_DIAGNOSTICS, /* the table of lua/tpstream/diagnostics.lua */
   TPS_UV_METHODS,     /* the set of all tables of functions */
   TPS_UV_CALLBACKS,   /* callback.c's, by token */
   TPS_UV_WITH_STREAM, /* the function tp.with_stream */
@@ -208,6 +208,9 @@ static inline void tps_site_set_told(lua_State *L, tps_lua *lua,
 const char *tps_push_position(lua_State *L);
 /* Finds the calling Lua function that is not the library's own; false: none. */
 bool tps_caller(lua_State *L, lua_Debug *ar, const char *what);
+/* The next such function above *level, which is then its. */
+bool tps_caller_above(lua_State *L, int *level, lua_Debug *ar,
+                      const char *what);
 /* Before every call that may wait: what counts as Ctrl-C from now on. */
 static inline void tps_before_wait(tps_lua *lua) {
   lua->hook = lua_gethook(lua->main);
@@ -439,6 +442,9 @@ tps_lua_module *tps_push_module(lua_State *L);
  * the whole text of what it said (code COMPILATION). */
 int tps_compile(lua_State *L, int source, int options, const char *name,
                 tps_error *err);
+/* What a compile had to say goes to standard error, too, if the options at that
+ * index or the host want that. */
+void tps_show_warnings(lua_State *L, int options, const char *text);
 int tps_module_compile(lua_State *L);      /* tp.compile */
 int tps_module_compile_file(lua_State *L); /* tp.compile_file */
 

@@ -9,7 +9,12 @@
 
 #include <string.h>
 
-enum { KERNEL_PARAM_LIMIT = 32764, AREA_LIMIT = 1 << 30, MOST_RESULTS = 16 };
+enum {
+  KERNEL_PARAM_LIMIT = 32764, /* from PTX 8.1 on, for sm_70 and newer */
+  OLD_PARAM_LIMIT = 4352,
+  AREA_LIMIT = 1 << 30,
+  MOST_RESULTS = 16
+};
 
 /* --- areas */
 
@@ -69,7 +74,9 @@ uint32_t tps_ptx_params(reader *r, buffer *list, tps_ptx_role role) {
 }
 
 static void place_params(reader *r, tps_ptx_function *f) {
-  uint32_t limit = f->entry ? KERNEL_PARAM_LIMIT : AREA_LIMIT;
+  bool large = r->module.version >= 81 && r->module.target >= 70;
+  uint32_t limit = large ? KERNEL_PARAM_LIMIT : OLD_PARAM_LIMIT;
+  if (!f->entry) limit = AREA_LIMIT;
   for (uint32_t i = 0; i < COUNT(r->locals, tps_ptx_var); i++) {
     tps_ptx_var *var = AT(r->locals, tps_ptx_var, i);
     bool reg = var->space == TPS_PTX_REG;

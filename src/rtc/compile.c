@@ -20,7 +20,7 @@ typedef struct source {
   tps_rtc_request request; /* owned throughout; see copy_request */
   tps_strings owned;       /* what its pointers point to */
   tps_strings names;       /* worth asking types of */
-  bool templates;
+  tps_strings templates;
   image *images; /* the first one made is the last of the list */
   image *first;
 } source;
@@ -101,6 +101,7 @@ static void free_source(void *data) {
   free((void *)s->request.headers);
   tps_strings_free(&s->owned);
   tps_strings_free(&s->names);
+  tps_strings_free(&s->templates);
   free(s);
 }
 
@@ -129,10 +130,36 @@ static int fail_compilation(const tps_rtc_report *report, tps_error *err) {
                   first->message, more);
 }
 
+/* NVRTC has made no PTX: an option was taken to mean that. */
+static int fail_empty(const tps_compiler *compiler, const tps_rtc_request *r,
+                      tps_error *err) {
+  const char *culprit = NULL;
+  for (size_t i = 0; i < r->option_count; i++)
+    if (strstr(r->options[i], "lto") != NULL ||
+        strstr(r->options[i], "dlink") != NULL)
+      culprit = r->options[i];
+  tps_strings options = {0};
+  for (size_t i = 0; i < r->option_count; i++)
+    if (!tps_strings_add(&options, r->options[i])) break;
+  char *all = tps_strings_join(&options, " ");
+  tps_fail(err, TPS_COMPILER,
+           "NVRTC %s made no PTX, which is needed here%s%s%s; the options "
+           "given were: %s",
+           compiler->version, culprit != NULL ? ": option '" : "",
+           culprit != NULL ? culprit : "",
+           culprit != NULL ? "' makes it give something else" : "",
+           all != NULL ? all : "");
+  free(all);
+  tps_strings_free(&options);
+  return TPS_COMPILER;
+}
+
 static int fail_result(const tps_nvrtc *nvrtc, const tps_strings *options,
                        int result, const tps_rtc_report *report,
                        tps_error *err) {
+  static const char prefix[] = "nvrtc: error: ";
   const char *log = report->log != NULL ? report->log : "";
+  if (strncmp(log, prefix, strlen(prefix)) == 0) log += strlen(prefix);
   int log_size = (int)strcspn(log, "\n");
   const char *why = log_size > 0 ? log : nvrtc->GetErrorString(result);
   if (log_size == 0) log_size = (int)strlen(why);
@@ -201,7 +228,7 @@ static int find_or_run(source *s, const tps_compiler *compiler,
                tps_cache_key(compiler, &s->request, options, &s->names, key);
   if (keeps && tps_cache_find(store, key, &i->build)) return 0;
   int code = run_nvrtc(s, options, i, err);
-  if (keeps && code == 0 && i->build.result == 0)
+  if (keeps && code == 0 && i->build.result == 0 && i->build.ptx_size > 0)
     tps_cache_keep(store, key, &i->build);
   return code;
 }
@@ -216,11 +243,15 @@ static int fill_image(source *s, const tps_compiler *compiler,
   if (code == 0) {
     char *log = i->build.log;
     i->build.log = NULL;
-    if (!tps_rtc_read_log(log, report)) code = no_memory(err);
+    if (!tps_rtc_read_log(log, report) ||
+        !tps_rtc_explain(compiler, &s->request, &options, report))
+      code = no_memory(err);
   }
   if (code == 0 && i->build.result != 0)
     code = fail_result(tps_nvrtc_open(err), &options, i->build.result, report,
                        err);
+  if (code == 0 && i->build.ptx_size == 0)
+    code = fail_empty(compiler, &s->request, err);
   tps_strings_free(&options);
   return code;
 }
@@ -416,7 +447,7 @@ int tps_rtc_compile(tps_context *context, tps_device *device,
     if (code != 0) free_source(s);
   }
   if (s != NULL && code == 0) {
-    bool templates = s->templates;
+    bool templates = s->templates.count > 0;
     tps_image_source images = {.data = s,
                                .image = source_image,
                                .ptx = source_ptx,

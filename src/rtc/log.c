@@ -11,6 +11,7 @@
 
 #include "rtc/parts.h"
 
+#define LONGEST 65536 /* bytes of a message: a log may be of any size */
 #define NAME_MAP "__nv_name_map" /* NVRTC's own file for name expressions */
 
 typedef struct line {
@@ -22,6 +23,7 @@ typedef struct reader {
   const char *at;
   tps_rtc_report *report;
   size_t room;
+  size_t other_size;
   bool failed; /* out of memory */
 } reader;
 
@@ -44,6 +46,7 @@ static const char *find(line l, const char *what) {
 typedef struct head {
   line file;
   int line;
+  int number; /* of the diagnostic, 0 if none is shown */
   uint8_t severity;
   line message;
 } head;
@@ -57,17 +60,23 @@ static const struct {
                   {"error", TPS_RTC_ERROR},
                   {"warning", TPS_RTC_WARNING},
                   {"remark", TPS_RTC_NOTE},
-                  {"note", TPS_RTC_NOTE}};
+                  {"note", TPS_RTC_NOTE},
+                  {"Error", TPS_RTC_ERROR}, /* the assembler's */
+                  {"Warning", TPS_RTC_WARNING}};
 
-/* " #177-D" between severity and colon says nothing to most; it stays out. */
+/* The number in " #177-D" between severity and colon is what switches a
+ * diagnostic off. */
 static bool read_severity(const char *p, const char *end, head *out) {
   for (size_t i = 0; i < sizeof severities / sizeof severities[0]; i++) {
     size_t n = strlen(severities[i].word);
     if ((size_t)(end - p) <= n || memcmp(p, severities[i].word, n) != 0)
       continue;
     const char *q = p + n;
+    out->number = 0;
     if (*q == ' ' && end - q > 1 && q[1] == '#')
-      for (q += 2; q < end && *q != ':' && *q != ' ';) q++;
+      for (q += 2; q < end && *q != ':' && *q != ' '; q++)
+        if (*q >= '0' && *q <= '9' && out->number < 100000)
+          out->number = out->number * 10 + (*q - '0');
     if (q >= end || *q != ':') continue;
     q++;
     if (q < end && *q == ' ') q++;
@@ -152,6 +161,7 @@ static bool is_caret(line l) {
 static void append(reader *r, tps_rtc_diagnostic *d, line more) {
   if (d->message == NULL) return;
   size_t size = strlen(d->message);
+  if (size + more.size > LONGEST) return;
   char *text = realloc(d->message, size + more.size + 2);
   if (text == NULL) {
     r->failed = true;
@@ -204,6 +214,10 @@ static void read_more(reader *r, size_t index, line l) {
     if (name != NULL)
       add(r, TPS_RTC_NOTE, (line){name, strlen(name)}, number, message);
     free(name);
+  } else if (l.size > 0 && find(l, "detected during ") == l.text) {
+    char *name = copy(file.text, file.size);
+    if (name != NULL) add(r, TPS_RTC_NOTE, (line){name, strlen(name)}, 0, l);
+    free(name);
   } else if (l.size > 0 && find(l, "detected during:") == NULL) append(r, d, l);
 }
 
@@ -244,33 +258,63 @@ static void read_body(reader *r, size_t index) {
   if (previous.text != NULL) read_more(r, index, previous);
 }
 
+/* Lines that say only what the diagnostics have shown. */
+static bool is_summary(line l) {
+  return l.size == 0 || find(l, "Remark: The warnings can be supp") == l.text ||
+         find(l, "detected in the compilation of ") != NULL ||
+         find(l, "Compilation terminated.") == l.text;
+}
+
+/* What the assembler tells when asked with -v, say. */
+static void read_other(reader *r, line l) {
+  size_t size = r->other_size;
+  if (is_summary(l) || size + l.size > LONGEST) return;
+  char *text = realloc(r->report->other, size + l.size + 2);
+  if (text == NULL) {
+    r->failed = true;
+    return;
+  }
+  memcpy(text + size, l.text, l.size);
+  memcpy(text + size + l.size, "\n", 2);
+  r->report->other = text;
+  r->other_size = size + l.size + 1;
+}
+
 bool tps_rtc_read_log(char *log, tps_rtc_report *report) {
   reader r = {.at = log, .report = report};
   line l;
   head h;
   report->log = log;
   while (!r.failed && next_line(&r, &l)) {
-    if (!read_head(l, &h)) continue;
+    if (!read_head(l, &h)) {
+      read_other(&r, l);
+      continue;
+    }
     if (find(h.message, "Error in parsing name expression") != NULL &&
         report->diagnostic_count > 0)
       continue; /* what is wrong with it has been said */
     size_t index = report->diagnostic_count;
-    if (add(&r, h.severity, h.file, h.line, h.message) == NULL || r.failed)
-      break;
+    tps_rtc_diagnostic *d = add(&r, h.severity, h.file, h.line, h.message);
+    if (d == NULL || r.failed) break;
+    d->number = h.number;
     read_body(&r, index);
     if (!r.failed) show_expression(&report->diagnostics[index]);
   }
   return !r.failed;
 }
 
+void tps_rtc_diagnostic_free(tps_rtc_diagnostic *d) {
+  free(d->file);
+  free(d->message);
+  free(d->text);
+}
+
 void tps_rtc_report_free(tps_rtc_report *report) {
-  for (size_t i = 0; i < report->diagnostic_count; i++) {
-    free(report->diagnostics[i].file);
-    free(report->diagnostics[i].message);
-    free(report->diagnostics[i].text);
-  }
+  for (size_t i = 0; i < report->diagnostic_count; i++)
+    tps_rtc_diagnostic_free(&report->diagnostics[i]);
   free(report->diagnostics);
   free(report->log);
+  free(report->other);
   free(report->note);
   memset(report, 0, sizeof *report);
 }

@@ -10,6 +10,7 @@
  *   options.c  request and device → NVRTC's options
  *   build.c    one program through NVRTC
  *   log.c      NVRTC's log → diagnostics
+ *   explain.c  what NVRTC leaves out of them
  *   digest.c   digests; store.c entries in a folder
  *   closure.c  the files that a compile may read
  *   cache.c    builds that are kept between processes
@@ -127,9 +128,10 @@ int tps_rtc_check_line(const char *what, const char *text, tps_error *err);
 int tps_rtc_check_request(const tps_rtc_request *request, tps_error *err);
 
 /* Qualified names that the text declares: kernels with C linkage and device
- * variables. A guess by tokens, without macros: it may name what does not exist
- * and miss what does. *templates tells whether a kernel template is seen. */
-bool tps_rtc_scan(const char *source, tps_strings *names, bool *templates);
+ * variables, and kernel templates. A guess by tokens, without macros: it may name
+ * what does not exist and miss what does. */
+bool tps_rtc_scan(const char *source, tps_strings *names,
+                  tps_strings *templates);
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -190,5 +192,19 @@ void tps_cache_keep(const tps_store *store, const char *key,
 
 /* Takes over `log`. False when out of memory. */
 bool tps_rtc_read_log(char *log, tps_rtc_report *report);
+void tps_rtc_diagnostic_free(tps_rtc_diagnostic *d);
+
+/* Puts notes behind diagnostics: where a missing header was looked for, which
+ * lines include the file of an error. False when out of memory. */
+bool tps_rtc_explain(const tps_compiler *compiler,
+                     const tps_rtc_request *request, const tps_strings *options,
+                     tps_rtc_report *report);
+
+/* ---- untrusted sources --------------------------------------------------- */
+
+/* Whether the compile of this request may read the file at `path`: any, unless it
+ * is untrusted; then what really lies in a folder given or in the toolkit's. */
+bool tps_rtc_may_read(const tps_compiler *compiler,
+                      const tps_rtc_request *request, const char *path);
 
 #endif

@@ -34,7 +34,8 @@ typedef struct tps_rtc_request {
   const char *std;  /* "c++17", NULL: NVRTC's default */
   const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
   bool lineinfo, debug;
-  bool no_cache; /* neither look for the build of an earlier process nor keep
+  bool untrusted; /* compiled in a process of its own, see untrusted.c */
+  bool no_cache;  /* neither look for the build of an earlier process nor keep
                     this one */
   const tps_rtc_define *defines;
   size_t define_count;
@@ -56,10 +57,11 @@ typedef enum tps_rtc_severity {
 
 typedef struct tps_rtc_diagnostic {
   uint8_t severity;
-  char *file;    /* as NVRTC names it; the program itself: TPS_RTC_PROGRAM; a
+  int number; /* by which it can be switched off (-diag-suppress), 0 if none */
+  char *file; /* as NVRTC names it; the program itself: TPS_RTC_PROGRAM; a
                     name expression of the request: "names" (text: all of it) */
-  int line;      /* in that file, 0 if none */
-  int column;    /* of the caret in characters of `text`, a tab being one;
+  int line;   /* in that file, 0 if none */
+  int column; /* of the caret in characters of `text`, a tab being one;
                     1-based, 0 if none */
   char *message; /* may have several lines */
   char *text;    /* the source line, or NULL */
@@ -69,7 +71,8 @@ typedef struct tps_rtc_diagnostic {
 #define TPS_RTC_PROGRAM "program.cu"
 
 typedef struct tps_rtc_report {
-  char *log; /* NVRTC's whole log, owned; "" if empty */
+  char *log;   /* NVRTC's whole log, owned; "" if empty */
+  char *other; /* the lines of it that are no diagnostic; NULL if none */
   tps_rtc_diagnostic *diagnostics;
   size_t diagnostic_count;
   char *note; /* e.g. that the device is newer than NVRTC; NULL if none */
@@ -86,6 +89,10 @@ void tps_rtc_report_free(tps_rtc_report *report);
 int tps_rtc_compile(tps_context *context, tps_device *device,
                     const tps_rtc_request *request, tps_module **out,
                     tps_rtc_report *report, tps_error *err);
+
+/* Whether the text declares a kernel template of that name, as far as can be seen
+ * without the compiler. */
+bool tps_rtc_is_template(const char *source, const char *name);
 
 /* The line of `script` on which the first line of a string literal stands
  * whose value is `source` — by lexing the Lua text; the literal that begins

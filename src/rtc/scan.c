@@ -15,6 +15,7 @@
 
 #define MAX_SCOPES 64
 #define MAX_PREFIX 512
+#define MAX_NAMES 4096
 
 typedef enum kind { END, WORD, TEXT, MARK } kind;
 
@@ -27,8 +28,8 @@ typedef struct token {
 typedef struct scanner {
   const char *at;
   token now;
-  tps_strings *names;
-  bool templates, failed;
+  tps_strings *names, *templates;
+  bool failed;
   char prefix[MAX_PREFIX];    /* "a::b::" */
   size_t scopes[MAX_SCOPES];  /* length of the prefix outside each */
   bool c_linkage[MAX_SCOPES]; /* inside each; [0] is the file */
@@ -173,10 +174,9 @@ typedef struct declaration {
   token name; /* the last word before what is at hand */
 } declaration;
 
-static void note(scanner *s, token name) {
-  if (name.size == 0) return;
-  if (!tps_strings_format(s->names, "%s%.*s", s->prefix, (int)name.size,
-                          name.text))
+static void note(scanner *s, tps_strings *list, token name) {
+  if (name.size == 0 || list->count >= MAX_NAMES) return;
+  if (!tps_strings_format(list, "%s%.*s", s->prefix, (int)name.size, name.text))
     s->failed = true;
 }
 
@@ -225,8 +225,8 @@ static void read_word(scanner *s, declaration *d) {
 /* At the parenthesis of a function's parameters: to the end of the
  * declaration. */
 static void finish_function(scanner *s, const declaration *d) {
-  if (d->kernel && d->is_template) s->templates = true;
-  if (d->kernel && !d->is_template && d->c_linkage) note(s, d->name);
+  if (d->kernel && d->is_template) note(s, s->templates, d->name);
+  if (d->kernel && !d->is_template && d->c_linkage) note(s, s->names, d->name);
   while (!is(s, ";") && s->now.kind != END) {
     bool body = is(s, "{");
     if (body || is(s, "(")) skip_balanced(s);
@@ -238,7 +238,7 @@ static void finish_function(scanner *s, const declaration *d) {
 
 /* At [ = { , or ; behind a declarator. False: the declaration has ended. */
 static bool finish_declarator(scanner *s, const declaration *d) {
-  if (d->variable && !d->kernel && !d->is_template) note(s, d->name);
+  if (d->variable && !d->kernel && !d->is_template) note(s, s->names, d->name);
   while (!is(s, ",") && !is(s, ";") && s->now.kind != END) {
     if (is(s, "{") || is(s, "(") || is(s, "[")) skip_balanced(s);
     else advance(s);
@@ -297,8 +297,9 @@ static void read_extern(scanner *s) {
   } else read_declaration(s, c);
 }
 
-bool tps_rtc_scan(const char *source, tps_strings *names, bool *templates) {
-  scanner s = {.at = source, .names = names};
+bool tps_rtc_scan(const char *source, tps_strings *names,
+                  tps_strings *templates) {
+  scanner s = {.at = source, .names = names, .templates = templates};
   advance(&s);
   while (s.now.kind != END && !s.failed) {
     if (is(&s, "namespace")) read_namespace(&s);
@@ -309,6 +310,19 @@ bool tps_rtc_scan(const char *source, tps_strings *names, bool *templates) {
     } else if (is(&s, "inline") || is(&s, ";")) advance(&s);
     else read_declaration(&s, s.c_linkage[s.depth]);
   }
-  *templates = s.templates;
   return !s.failed;
+}
+
+bool tps_rtc_is_template(const char *source, const char *name) {
+  tps_strings names = {0}, templates = {0};
+  bool found = false;
+  tps_rtc_scan(source, &names, &templates);
+  for (size_t i = 0; i < templates.count && !found; i++) {
+    const char *whole = templates.items[i], *last = strrchr(whole, ':');
+    found = strcmp(whole, name) == 0 ||
+            (last != NULL && strcmp(last + 1, name) == 0);
+  }
+  tps_strings_free(&names);
+  tps_strings_free(&templates);
+  return found;
 }

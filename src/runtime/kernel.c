@@ -94,6 +94,7 @@ static const char *after_qualifier(const char *plain) {
 }
 
 bool tps_same_name(const char *plain, const char *name) {
+  if (strncmp(name, "::", 2) == 0) return same_text(plain, name + 2);
   for (; plain != NULL; plain = after_qualifier(plain))
     if (same_text(plain, name)) return true;
   return false;
@@ -107,12 +108,22 @@ const char *tps_kernel_listed_name(const tps_image_desc *desc, size_t i) {
   return k->plain;
 }
 
+const char *tps_shown_name(const char *name, char shown[SHOWN_NAME]) {
+  size_t n = 0;
+  for (; name[n] != '\0' && n < SHOWN_NAME - 4; n++)
+    shown[n] = (char)(iscntrl((unsigned char)name[n]) ? '?' : name[n]);
+  strcpy(shown + n, name[n] != '\0' ? "..." : "");
+  return shown;
+}
+
 static int not_found(const tps_module *module, const char *name, bool ambiguous,
                      tps_error *err) {
   const tps_image_desc *desc = &module->desc;
+  char shown[SHOWN_NAME];
+  tps_shown_name(name, shown);
   if (desc->kernel_count == 0)
-    return tps_fail(err, TPS_NOT_FOUND,
-                    "no kernel '%.256s': the module has none", name);
+    return tps_fail(err, TPS_NOT_FOUND, "no kernel '%s': the module has none",
+                    shown);
   const char **names = malloc(desc->kernel_count * sizeof *names);
   if (names == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
@@ -126,9 +137,9 @@ static int not_found(const tps_module *module, const char *name, bool ambiguous,
   tps_list_nearest(names, count, name, list, sizeof list);
   free(names);
   return tps_fail(err, TPS_NOT_FOUND,
-                  ambiguous ? "several kernels '%.256s': ask for one of %s"
-                            : "no kernel '%.256s' in the module (it has %s)",
-                  name, list);
+                  ambiguous ? "several kernels '%s': ask for one of %s"
+                            : "no kernel '%s' in the module (it has %s)",
+                  shown, list);
 }
 
 /* ---- finding ------------------------------------------------------------- */

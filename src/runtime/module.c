@@ -311,9 +311,11 @@ static const tps_global_desc *find_global(const tps_module *module,
 static int no_such_global(const tps_module *module, const char *name,
                           tps_error *err) {
   const tps_image_desc *desc = &module->desc;
+  char shown[SHOWN_NAME];
+  tps_shown_name(name, shown);
   if (desc->global_count == 0)
     return tps_fail(err, TPS_NOT_FOUND, "no variable '%s': the module has none",
-                    name);
+                    shown);
   const char **names = calloc(desc->global_count, sizeof *names);
   char list[1500] = "";
   if (names != NULL) {
@@ -323,7 +325,7 @@ static int no_such_global(const tps_module *module, const char *name,
   }
   free(names);
   return tps_fail(err, TPS_NOT_FOUND,
-                  "no variable '%s' in the module (it has %s)", name, list);
+                  "no variable '%s' in the module (it has %s)", shown, list);
 }
 
 /* Adds a description for a variable that only the device knows of. */

@@ -410,7 +410,12 @@ int tps_module_on(tps_module *module, tps_device *device,
 void tps_list_nearest(const char *const *names, size_t count, const char *name,
                       char *buffer, size_t size);
 
-/* True when name is plain, with or without its namespaces, blanks apart. */
+#define SHOWN_NAME 264
+/* A name as messages show it: cut, without control characters. Gives `shown`. */
+const char *tps_shown_name(const char *name, char shown[SHOWN_NAME]);
+
+/* True when name is plain, with or without its namespaces, blanks apart; one that
+ * begins with "::" only when it has them all. */
 bool tps_same_name(const char *plain, const char *name);
 
 /* A kernel on one device. */

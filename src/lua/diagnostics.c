@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Finds the source among the literals of the script and hands the diagnostics to
+ * lua/tpstream/diagnostics.lua with the lines counted from there. */
+#include "lua/diagnostics.h"
+
+#include <string.h>
+
+/* ---- where the source stands --------------------------------------------- */
+
+/* Where the lines of a source are counted from. */
+typedef struct place {
+  const char *file; /* on the Lua stack */
+  int line;         /* of its first; 0: not found */
+} place;
+
+/* Pushes the text of a function's chunk; false: not to be had. */
+static bool push_script(lua_State *L, const lua_Debug *ar) {
+  tps_error err;
+  if (*ar->source == '@') return tps_push_file(L, ar->source + 1, &err);
+  if (*ar->source != '=') {
+    lua_pushstring(L, ar->source);
+    return true;
+  }
+  return lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.sources") == LUA_TTABLE &&
+         lua_getfield(L, -1, ar->source) == LUA_TSTRING;
+}
+
+/* The line of the source's first in the script on top of the stack, or 0. */
+static int locate(lua_State *L, const tps_rtc_request *r, int call_line) {
+  size_t size;
+  const char *script = lua_tolstring(L, -1, &size);
+  if (script == NULL) return 0;
+  return tps_rtc_locate(script, size, r->source, r->source_size, call_line);
+}
+
+/* In the scripts of the functions that led to this call. */
+static bool find_among_callers(lua_State *L, const tps_rtc_request *r,
+                               place *out) {
+  lua_Debug ar;
+  const char *last = "";
+  int level = 0, top = lua_gettop(L);
+  while (tps_caller_above(L, &level, &ar, "Sl")) {
+    if (strcmp(last, ar.source) == 0) continue;
+    last = ar.source;
+    out->line = push_script(L, &ar) ? locate(L, r, ar.currentline) : 0;
+    lua_settop(L, top);
+    if (out->line > 0) {
+      out->file = lua_pushstring(L, ar.short_src);
+      return true;
+    }
+  }
+  return false;
+}
+
+/* In the files of the modules that the script has required: diagnostics.lua
+ * tells which those are. */
+static bool find_among_modules(lua_State *L, const tps_rtc_request *r,
+                               place *out) {
+  tps_error err;
+  int top = lua_gettop(L);
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_DIAGNOSTICS);
+  lua_getfield(L, top + 1, "files");
+  lua_replace(L, top + 1);
+  if (lua_pcall(L, 0, 1, 0) == LUA_OK) { /* paths */
+    for (int i = 1; lua_rawgeti(L, top + 1, i) == LUA_TSTRING; i++) {
+      const char *path = lua_tostring(L, -1);
+      out->line = tps_push_file(L, path, &err) ? locate(L, r, 0) : 0;
+      if (out->line > 0) {
+        lua_pushvalue(L, top + 2);
+        lua_replace(L, top + 1);
+        lua_settop(L, top + 1);
+        out->file = path;
+        return true;
+      }
+      lua_settop(L, top + 1);
+    }
+  }
+  lua_settop(L, top);
+  return false;
+}
+
+/* What the program is called and where its lines begin; pushes up to one value.
+ */
+static place find_place(lua_State *L, const tps_rtc_request *r) {
+  place p = {r->name, 1};
+  if (r->name != NULL || find_among_callers(L, r, &p) ||
+      find_among_modules(L, r, &p))
+    return p;
+  return (place){"source", 1};
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+static void set_text(lua_State *L, const char *field, const char *text) {
+  if (text == NULL) return;
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, field);
+}
+
+static void set_number(lua_State *L, const char *field, int number) {
+  lua_pushinteger(L, number);
+  lua_setfield(L, -2, field);
+}
+
+/* One diagnostic as a table. */
+static void push_diagnostic(lua_State *L, const tps_rtc_diagnostic *d,
+                            const place *program) {
+  static const char *const severities[] = {"error", "warning", "note"};
+  bool own = d->file == NULL || strcmp(d->file, TPS_RTC_PROGRAM) == 0;
+  lua_createtable(L, 0, 7);
+  set_text(L, "severity", severities[d->severity]);
+  set_text(L, "file", own ? program->file : d->file);
+  set_number(L, "line",
+             own && d->line > 0 ? d->line + program->line - 1 : d->line);
+  set_number(L, "column", d->column);
+  set_number(L, "number", d->number);
+  set_text(L, "message", d->message);
+  set_text(L, "text", d->text);
+}
+
+void tps_push_diagnostics(lua_State *L, const tps_rtc_request *request,
+                          const tps_rtc_report *report, const char *message) {
+  int top = lua_gettop(L);
+  const char *log = message != NULL ? report->log : report->other;
+  place program = {"", 1};
+  luaL_checkstack(L, 12, NULL);
+  if (report->diagnostic_count > 0) program = find_place(L, request);
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_DIAGNOSTICS);
+  lua_getfield(L, -1, "text");
+  lua_pushstring(L, message); /* nil for NULL */
+  lua_pushstring(L, log == NULL ? "" : log);
+  lua_newtable(L);
+  for (size_t i = 0; i < report->diagnostic_count; i++) {
+    push_diagnostic(L, &report->diagnostics[i], &program);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_call(L, 3, 1);
+  lua_replace(L, top + 1);
+  lua_settop(L, top + 1);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What the compiler said → text in the script's own numbering. */
+#ifndef TPS_LUA_DIAGNOSTICS_H
+#define TPS_LUA_DIAGNOSTICS_H
+
+#include "lua/state.h"
+#include "rtc/rtc.h"
+
+/* Pushes what lua/tpstream/diagnostics.lua makes of the report: for a compile that
+ * failed, whose error is `message`; for one that did not (NULL), "" when there is
+ * nothing to tell. */
+void tps_push_diagnostics(lua_State *L, const tps_rtc_request *request,
+                          const tps_rtc_report *report, const char *message);
+
+#endif
