@@ -201,7 +201,7 @@ static void check_fill(tps_device_stream *s, unsigned width, uint64_t pattern,
   uint64_t memory, pinned, bytes = width * (count + 2);
   unsigned char *host;
   CHECK(f->memory_allocate(d, bytes, s, &op, &memory, &err) == 0);
-  CHECK(f->memory_pin(d, bytes, false, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, bytes, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
   CHECK(memory % 256 == 0);
   CHECK(f->fill(d, memory, 0xee, 1, bytes, s, &op, &err) == 0);
   CHECK(f->fill(d, memory + width, pattern, width, count, s, &op, &err) == 0);
@@ -215,19 +215,19 @@ static void check_fill(tps_device_stream *s, unsigned width, uint64_t pattern,
     wrong += host[i] != (inside ? want : 0xee);
   }
   CHECK(wrong == 0);
-  CHECK(f->memory_unpin(d, host, pinned, &err) == 0);
+  CHECK(f->memory_unpin(d, TPS_PIN_LOCKED, host, pinned, &err) == 0);
 }
 
 /* Page-locked memory is filled like the device's. */
 static void check_fill_pinned(tps_device_stream *s) {
   enum { COUNT = 5000 };
   uint64_t pinned, *host, wrong = 0, pattern = 0x0102030405060708;
-  CHECK(f->memory_pin(d, COUNT * 8, false, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, COUNT * 8, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
   CHECK(f->fill(d, pinned, pattern, 8, COUNT, s, &op, &err) == 0);
   wait_for(s);
   for (int i = 0; i < COUNT; i++) wrong += host[i] != pattern;
   CHECK(wrong == 0);
-  CHECK(f->memory_unpin(d, host, pinned, &err) == 0);
+  CHECK(f->memory_unpin(d, TPS_PIN_LOCKED, host, pinned, &err) == 0);
 }
 
 static void test_memory(void) {
@@ -360,7 +360,7 @@ static void test_launch(void) {
   uint64_t x, y, pinned;
   float *host, a = 2.5f;
   int n = N, wrong = 0;
-  CHECK(f->memory_pin(d, N * 4, false, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, N * 4, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
   CHECK(f->memory_allocate(d, N * 4, s, &op, &x, &err) == 0);
   CHECK(f->memory_allocate(d, N * 4, s, &op, &y, &err) == 0);
   for (int i = 0; i < N; i++) host[i] = (float)i;
@@ -447,14 +447,14 @@ static void test_no_waiting(void) {
   wait_for(t);
   CHECK(tps_now_ns() - start < 200000000);
   uint64_t before = tps_now_ns();
-  CHECK(f->memory_pin(d, 1 << 20, false, &host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, 1 << 20, TPS_PIN_LOCKED, &host, &pinned, &err) == 0);
   CHECK(tps_now_ns() - before < 100000000);
   f->stream_destroy(d, s); /* its work goes on */
   CHECK(f->stream_query(d, u, &err) == TPS_NOT_READY);
   CHECK(tps_now_ns() - start < 300000000);
   wait_for(u);
   CHECK(tps_now_ns() - start >= 290000000);
-  CHECK(f->memory_unpin(d, host, pinned, &err) == 0);
+  CHECK(f->memory_unpin(d, TPS_PIN_LOCKED, host, pinned, &err) == 0);
   f->stream_destroy(d, t);
   f->stream_destroy(d, u);
 }
@@ -493,7 +493,7 @@ static void test_peer(void) {
   CHECK(f->memory_allocate(d, 4000, s, &op, &a, &err) == 0);
   CHECK(f->memory_allocate(d, 4000, s, &op, &x, &err) == 0);
   CHECK(f->memory_allocate(other, 4000, t, &op, &b, &err) == 0);
-  CHECK(f->memory_pin(d, 4000, false, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, 4000, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
   CHECK(f->fill(d, a, 0x40400000, 4, 1000, s, &op, &err) == 0); /* 3.0 */
   CHECK(f->fill(d, x, 0x3f800000, 4, 1000, s, &op, &err) == 0);
   CHECK(f->fill(other, b, 0, 1, 4000, t, &op, &err) == 0);
@@ -550,7 +550,7 @@ static void test_fault(void) {
   CHECK(f->fill(d, a, 0x12, 4, 1024, t, &op, &err) == code);
   CHECK(f->copy(d, a, a, 16, t, &op, &err) == code);
   CHECK(f->memory_free(d, a, t, &op, &err) == code);
-  CHECK(f->memory_pin(d, 4096, false, &host, &pinned, &err) == code);
+  CHECK(f->memory_pin(d, 4096, TPS_PIN_LOCKED, &host, &pinned, &err) == code);
   CHECK(f->memory_info(d, &a, &b, &err) == code);
   CHECK(f->module_load(d, TPS_IMAGE_PTX, ptx, strlen(ptx), NULL, &m, &err) ==
         code);

@@ -540,11 +540,11 @@ static int fake_memory_free(tps_device *d, uint64_t address,
   FAKE_END(0);
 }
 
-static int fake_memory_pin(tps_device *d, uint64_t bytes, bool own, void **host,
-                           uint64_t *address, tps_error *err) {
+static int fake_memory_pin(tps_device *d, uint64_t bytes, tps_pin kind,
+                           void **host, uint64_t *address, tps_error *err) {
   FAKE_BEGIN(d);
   FAKE_FAULT(err);
-  (void)own;
+  (void)kind;
   *host = malloc(bytes);
   memset(*host, 0x5a, bytes < 65536 ? bytes : 65536);
   *address = (uint64_t)(uintptr_t)*host;
@@ -553,9 +553,10 @@ static int fake_memory_pin(tps_device *d, uint64_t bytes, bool own, void **host,
   FAKE_END(0);
 }
 
-static int fake_memory_unpin(tps_device *d, void *host, uint64_t address,
-                             tps_error *err) {
+static int fake_memory_unpin(tps_device *d, tps_pin kind, void *host,
+                             uint64_t address, tps_error *err) {
   FAKE_BEGIN(d);
+  (void)kind;
   (void)err;
   if (fake_busy(f)) crime(f, "unpin would wait");
   f->live_pinned--;
@@ -581,6 +582,19 @@ static int fake_copy_peer(tps_device *d, uint64_t to, tps_device *to_device,
                           tps_error *err) {
   if (to_device == from_device) crime(FAKE(d), "peer copy within a device");
   return fake_copy(d, to, from, bytes, stream, op, err);
+}
+
+static int fake_copy_rows(tps_device *d, uint64_t to, tps_device *to_device,
+                          uint64_t from, tps_device *from_device,
+                          const tps_rows *rows, tps_device_stream *stream,
+                          tps_op *op, tps_error *err) {
+  (void)to_device;
+  (void)from_device;
+  int code = 0;
+  for (uint64_t i = 0; i < rows->count && code == 0; i++)
+    code = fake_copy(d, to + i * rows->to_pitch, from + i * rows->from_pitch,
+                     rows->bytes, stream, op, err);
+  return code;
 }
 
 static int fake_fill(tps_device *d, uint64_t to, uint64_t pattern,
@@ -742,6 +756,7 @@ static const tps_device_face fake_face = {
     .memory_unpin = fake_memory_unpin,
     .copy = fake_copy,
     .copy_peer = fake_copy_peer,
+    .copy_rows = fake_copy_rows,
     .fill = fake_fill,
     .can_access_peer = fake_can_access_peer,
     .module_load = fake_module_load,

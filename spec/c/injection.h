@@ -253,13 +253,13 @@ static int f_memory_free(tps_device *d, uint64_t address, tps_device_stream *s,
                          tps_op *op, tps_error *err) {
   FORWARD(memory_free, LIVE(d)->memories--, address, s, op, err);
 }
-static int f_memory_pin(tps_device *d, uint64_t bytes, bool own, void **host,
-                        uint64_t *address, tps_error *err) {
-  FORWARD(memory_pin, LIVE(d)->pinned++, bytes, own, host, address, err);
+static int f_memory_pin(tps_device *d, uint64_t bytes, tps_pin kind,
+                        void **host, uint64_t *address, tps_error *err) {
+  FORWARD(memory_pin, LIVE(d)->pinned++, bytes, kind, host, address, err);
 }
-static int f_memory_unpin(tps_device *d, void *host, uint64_t address,
-                          tps_error *err) {
-  FORWARD(memory_unpin, LIVE(d)->pinned--, host, address, err);
+static int f_memory_unpin(tps_device *d, tps_pin kind, void *host,
+                          uint64_t address, tps_error *err) {
+  FORWARD(memory_unpin, LIVE(d)->pinned--, kind, host, address, err);
 }
 static void f_memory_note(tps_device *d, uint64_t address, const char *element,
                           const char *source, int line) {
@@ -274,6 +274,13 @@ static int f_copy_peer(tps_device *d, uint64_t to, tps_device *to_device,
                        uint64_t from, tps_device *from_device, uint64_t bytes,
                        tps_device_stream *s, tps_op *op, tps_error *err) {
   FORWARD(copy_peer, , to, inner(to_device), from, inner(from_device), bytes, s,
+          op, err);
+}
+static int f_copy_rows(tps_device *d, uint64_t to, tps_device *to_device,
+                       uint64_t from, tps_device *from_device,
+                       const tps_rows *rows, tps_device_stream *s, tps_op *op,
+                       tps_error *err) {
+  FORWARD(copy_rows, , to, inner(to_device), from, inner(from_device), rows, s,
           op, err);
 }
 static int f_fill(tps_device *d, uint64_t to, uint64_t pattern, unsigned width,
@@ -387,7 +394,7 @@ static void f_surface_destroy(tps_device *d, uint64_t handle) {
 }
 
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 49 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 50 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
@@ -427,6 +434,7 @@ static const tps_device_face shell_face = {
     .memory_note = f_memory_note,
     .copy = f_copy,
     .copy_peer = f_copy_peer,
+    .copy_rows = f_copy_rows,
     .fill = f_fill,
     .can_access_peer = f_can_access_peer,
     .module_load = f_module_load,
@@ -482,9 +490,9 @@ static void free_modules(const shell *s, tps_loaded *list) {
 static bool revive(shell *s) {
   tps_device_state *state = tps_state(&s->base);
   tps_error err;
-  for (unsigned i = 0; i < TPS_POOL_CLASSES; i++) {
-    free_blocks(s, state->pool[i]);
-    state->pool[i] = NULL;
+  for (unsigned i = 0; i < 2 * TPS_POOL_CLASSES; i++) {
+    free_blocks(s, (&state->pool[0][0])[i]);
+    (&state->pool[0][0])[i] = NULL;
   }
   free_blocks(s, state->orphan_pinned);
   free_modules(s, state->orphan_modules);

@@ -327,17 +327,17 @@ static void pinned_blocks_wait_and_come_back(void **state) {
   world w;
   open_world(&w, TPS_SIM);
   tps_memory *m = NULL, *n = NULL;
-  OK(tps_memory_pin(w.context, w.device, 5000, &m, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 5000, false, &m, &w.err));
   for (int i = 0; i < 5000; i++)
     assert_int_equal(((unsigned char *)m->host)[i], 0);
   void *host = m->host;
   use(&w, 0, m);
   use(&w, 1, m);
   tps_memory_unref(m);
-  OK(tps_memory_pin(w.context, w.device, 5000, &n, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 5000, false, &n, &w.err));
   assert_ptr_not_equal(n->host, host);
   fake_finish(w.device);
-  OK(tps_memory_pin(w.context, w.device, 5100, &m, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 5100, false, &m, &w.err));
   assert_ptr_equal(m->host, host);
   for (int i = 0; i < 5100; i++)
     assert_int_equal(((unsigned char *)m->host)[i], 0);
@@ -352,8 +352,8 @@ static void pinned_copies_in_stream_order(void **state) {
   world w;
   open_world(&w, TPS_SIM);
   tps_memory *a, *b, *d = allocate(&w, 0, 64);
-  OK(tps_memory_pin(w.context, w.device, 64, &a, &w.err));
-  OK(tps_memory_pin(w.context, w.device, 64, &b, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 64, false, &a, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 64, false, &b, &w.err));
   char text[] = "through the ring, to pinned, to device, to pinned";
   OK(tps_memory_write(w.s[0], a, 0, text, sizeof text, &w.err));
   assert_int_equal(*(char *)a->host, 0);
@@ -849,7 +849,7 @@ static void other_devices_memory_is_refused(void **state) {
   tps_memory *m, *pinned;
   OK(tps_stream_default(w.context, w.peer, &far, &w.err));
   OK(tps_memory_allocate(far, 64, &m, &w.err));
-  OK(tps_memory_pin(w.context, w.peer, 64, &pinned, &w.err));
+  OK(tps_memory_pin(w.context, w.peer, 64, false, &pinned, &w.err));
   tps_module *module = load(&w, "saxpy,");
   tps_kernel *kernel = kernel_of(&w, module, "saxpy");
   assert_int_equal(launch(&w, 0, kernel, m), TPS_MISUSE);
@@ -1103,8 +1103,8 @@ static void dropping_after_a_fault_is_silent(void **state) {
   tps_module *module = load(&w, "saxpy,");
   tps_kernel *kernel = kernel_of(&w, module, "saxpy");
   tps_memory *m = allocate(&w, 0, 64), *n = allocate(&w, 1, 64), *pinned, *old;
-  OK(tps_memory_pin(w.context, w.device, 100, &pinned, &w.err));
-  OK(tps_memory_pin(w.context, w.device, 100, &old, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 100, false, &pinned, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 100, false, &old, &w.err));
   OK(tps_memory_write(w.s[0], m, 0, "abc", 3, &w.err));
   use(&w, 1, m);
   use(&w, 1, pinned);
@@ -1168,7 +1168,7 @@ static void a_context_closes_without_waiting(void **state) {
   tps_module *module = load(&w, "saxpy,");
   tps_kernel *kernel = kernel_of(&w, module, "saxpy");
   tps_memory *m = allocate(&w, 0, 64), *pinned;
-  OK(tps_memory_pin(w.context, w.device, 100, &pinned, &w.err));
+  OK(tps_memory_pin(w.context, w.device, 100, false, &pinned, &w.err));
   OK(tps_memory_write(w.s[0], m, 0, "abc", 3, &w.err));
   use(&w, 1, pinned);
   OK(launch(&w, 2, kernel, m));
@@ -1279,7 +1279,7 @@ static void churn(tps_context *context, tps_device *device) {
   for (int i = 0; i < 300; i++) {
     tps_memory *m, *p;
     OK(tps_memory_allocate(s, sizeof buffer, &m, &err));
-    OK(tps_memory_pin(context, device, sizeof buffer, &p, &err));
+    OK(tps_memory_pin(context, device, sizeof buffer, false, &p, &err));
     OK(tps_memory_write(s, m, 0, buffer, sizeof buffer, &err));
     OK(tps_memory_copy(t, p, 0, m, 0, sizeof buffer, &err));
     OK(tps_memory_read(t, p, 0, buffer, sizeof buffer, &err));

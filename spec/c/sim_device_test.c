@@ -252,13 +252,15 @@ static uint32_t peek(rig *r, uint64_t address, tps_device_stream *stream) {
   tps_error err;
   tps_op *op = tps_op_new();
   assert_int_equal(
-      r->face->memory_pin(r->device, 4, false, &host, &pinned, &err), 0);
+      r->face->memory_pin(r->device, 4, TPS_PIN_LOCKED, &host, &pinned, &err),
+      0);
   assert_int_equal(
       r->face->copy(r->device, pinned, address, 4, stream, op, &err), 0);
   assert_int_equal(wait_for(r, stream, &err), 0);
   uint32_t value;
   memcpy(&value, host, 4);
-  assert_int_equal(r->face->memory_unpin(r->device, host, pinned, &err), 0);
+  assert_int_equal(
+      r->face->memory_unpin(r->device, TPS_PIN_LOCKED, host, pinned, &err), 0);
   tps_op_unref(op);
   return value;
 }

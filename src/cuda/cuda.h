@@ -137,13 +137,17 @@ int tps_cuda_memory_allocate(tps_device *device, uint64_t bytes,
                              uint64_t *address, tps_error *err);
 int tps_cuda_memory_free(tps_device *device, uint64_t address,
                          tps_device_stream *stream, tps_op *op, tps_error *err);
-int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, bool own,
+int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, tps_pin kind,
                         void **host, uint64_t *address, tps_error *err);
-int tps_cuda_memory_unpin(tps_device *device, void *host, uint64_t address,
-                          tps_error *err);
+int tps_cuda_memory_unpin(tps_device *device, tps_pin kind, void *host,
+                          uint64_t address, tps_error *err);
 int tps_cuda_copy(tps_device *device, uint64_t to, uint64_t from,
                   uint64_t bytes, tps_device_stream *stream, tps_op *op,
                   tps_error *err);
+int tps_cuda_copy_rows(tps_device *device, uint64_t to, tps_device *to_device,
+                       uint64_t from, tps_device *from_device,
+                       const tps_rows *rows, tps_device_stream *stream,
+                       tps_op *op, tps_error *err);
 int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
                        uint64_t from, tps_device *from_device, uint64_t bytes,
                        tps_device_stream *stream, tps_op *op, tps_error *err);

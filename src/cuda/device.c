@@ -136,6 +136,7 @@ static const tps_device_face face = {
     .memory_unpin = tps_cuda_memory_unpin,
     .copy = tps_cuda_copy,
     .copy_peer = tps_cuda_copy_peer,
+    .copy_rows = tps_cuda_copy_rows,
     .fill = tps_cuda_fill,
     .can_access_peer = tps_cuda_can_access_peer,
     .module_load = tps_cuda_module_load,
@@ -206,7 +207,8 @@ static void copy_features(tps_device_properties *p,
   p->memory_bus_bits = from->memoryBusWidth;
   p->cooperative_launch = from->cooperativeLaunch != 0;
   p->clusters = from->clusterLaunch != 0;
-  p->managed_memory = from->managedMemory != 0;
+  p->managed_memory =
+      from->managedMemory != 0 && from->concurrentManagedAccess != 0;
   p->concurrent_kernels = from->concurrentKernels != 0;
   p->async_engines = from->asyncEngineCount;
   p->priority_least = 0;

@@ -73,13 +73,32 @@ int tps_cuda_memory_free(tps_device *device, uint64_t address,
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaFreeAsync");
 }
 
+/* Without concurrent access the host would fault where it touches managed memory
+ * while any kernel runs: there is none then. */
+static int manage(tps_device *device, uint64_t bytes, void **host,
+                  uint64_t *address, tps_error *err) {
+  void *memory = NULL;
+  if (!device->properties.managed_memory)
+    return tps_fail(err, TPS_NOT_SUPPORTED,
+                    "cuda:%d has no managed memory that the host can use while "
+                    "kernels run",
+                    device->ordinal);
+  cudaError_t e = cudaMallocManaged(&memory, bytes, cudaMemAttachGlobal);
+  if (e != cudaSuccess)
+    return tps_cuda_fail(err, e, "cudaMallocManaged of %llu bytes",
+                         (unsigned long long)bytes);
+  *host = memory;
+  *address = (uint64_t)(uintptr_t)memory;
+  return 0;
+}
+
 /* Portable: every device's copies may use it. */
-int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, bool own,
+int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, tps_pin kind,
                         void **host, uint64_t *address, tps_error *err) {
   void *memory = NULL, *mapped = NULL;
-  (void)own;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  if (kind == TPS_PIN_MANAGED) return manage(device, bytes, host, address, err);
   cudaError_t e = cudaHostAlloc(&memory, bytes,
                                 cudaHostAllocPortable | cudaHostAllocMapped);
   if (e != cudaSuccess)
@@ -96,13 +115,15 @@ int tps_cuda_memory_pin(tps_device *device, uint64_t bytes, bool own,
   return 0;
 }
 
-int tps_cuda_memory_unpin(tps_device *device, void *host, uint64_t address,
-                          tps_error *err) {
+int tps_cuda_memory_unpin(tps_device *device, tps_pin kind, void *host,
+                          uint64_t address, tps_error *err) {
   (void)address;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  cudaError_t e = cudaFreeHost(host);
-  return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaFreeHost");
+  bool managed = kind == TPS_PIN_MANAGED;
+  cudaError_t e = managed ? cudaFree(host) : cudaFreeHost(host);
+  if (e == cudaSuccess) return 0;
+  return tps_cuda_fail(err, e, managed ? "cudaFree" : "cudaFreeHost");
 }
 
 /* --- copies --------------------------------------------------------------- */
@@ -132,6 +153,39 @@ int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
   if (e == cudaSuccess) return 0;
   return tps_cuda_fail(err, e, "cudaMemcpyPeerAsync of %llu bytes",
                        (unsigned long long)bytes);
+}
+
+static cudaError_t rows_between(tps_device *to_device, void *to,
+                                tps_device *from_device, void *from,
+                                const tps_rows *rows, cudaStream_t stream) {
+  struct cudaMemcpy3DPeerParms p = {
+      .srcPtr = {from, rows->from_pitch, rows->bytes, rows->count},
+      .srcDevice = from_device->ordinal,
+      .dstPtr = {to, rows->to_pitch, rows->bytes, rows->count},
+      .dstDevice = to_device->ordinal,
+      .extent = {rows->bytes, rows->count, 1}};
+  return cudaMemcpy3DPeerAsync(&p, stream);
+}
+
+int tps_cuda_copy_rows(tps_device *device, uint64_t to, tps_device *to_device,
+                       uint64_t from, tps_device *from_device,
+                       const tps_rows *rows, tps_device_stream *stream,
+                       tps_op *op, tps_error *err) {
+  (void)op;
+  cudaStream_t s = (cudaStream_t)stream;
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
+  cudaError_t e =
+      to_device == from_device
+          ? cudaMemcpy2DAsync(pointer(to), rows->to_pitch, pointer(from),
+                              rows->from_pitch, rows->bytes, rows->count,
+                              cudaMemcpyDefault, s)
+          : rows_between(to_device, pointer(to), from_device, pointer(from),
+                         rows, s);
+  if (e == cudaSuccess) return 0;
+  return tps_cuda_fail(err, e, "copying %llu rows of %llu bytes",
+                       (unsigned long long)rows->count,
+                       (unsigned long long)rows->bytes);
 }
 
 /* Memory from a pool has access rights of its own, beside those between the two

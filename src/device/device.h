@@ -60,7 +60,7 @@ typedef struct tps_device_properties {
   int clock_khz, memory_clock_khz, memory_bus_bits;
   bool cooperative_launch;
   bool clusters;
-  bool managed_memory;
+  bool managed_memory; /* that the host may use while kernels run */
   bool concurrent_kernels;
   int async_engines;
   int priority_least, priority_greatest; /* 0 and -5 */
@@ -171,6 +171,21 @@ typedef enum tps_image_kind { TPS_IMAGE_PTX, TPS_IMAGE_BINARY } tps_image_kind;
 
 #define TPS_EVENT_IPC_BYTES 64 /* of a handle for another process */
 
+/* Host memory that a device reaches. */
+typedef enum tps_pin {
+  TPS_PIN_LOCKED,  /* page-locked */
+  TPS_PIN_STAGING, /* page-locked, the runtime's own, for copies alone: a device
+                      that can keeps kernels off it and says nothing of it */
+  TPS_PIN_MANAGED  /* moves to where it is used; the host may use it while
+                      kernels run */
+} tps_pin;
+
+/* Rows of bytes, `to_pitch` and `from_pitch` bytes from one to the next. */
+typedef struct tps_rows {
+  uint64_t count, bytes; /* both > 0 */
+  uint64_t to_pitch, from_pitch;
+} tps_rows;
+
 typedef struct tps_device tps_device;
 
 typedef struct tps_device_face {
@@ -221,13 +236,12 @@ typedef struct tps_device_face {
                          tps_op *op, uint64_t *address, tps_error *err);
   int (*memory_free)(tps_device *, uint64_t address, tps_device_stream *,
                      tps_op *op, tps_error *err);
-  /* Page-locked host memory. *address is what kernels use for it. `own`: it is
-   * the runtime's, for copies alone; a device that can keeps kernels off it and
-   * says nothing of it in reports. `unpin` may wait for running work: the
-   * runtime calls it only when nothing runs. */
-  int (*memory_pin)(tps_device *, uint64_t bytes, bool own, void **host,
+  /* Host memory that kernels reach at *address. NOT_SUPPORTED for managed memory
+   * on a device that has none. `unpin` may wait for running work: the runtime
+   * calls it only when nothing runs. */
+  int (*memory_pin)(tps_device *, uint64_t bytes, tps_pin, void **host,
                     uint64_t *address, tps_error *err);
-  int (*memory_unpin)(tps_device *, void *host, uint64_t address,
+  int (*memory_unpin)(tps_device *, tps_pin, void *host, uint64_t address,
                       tps_error *err);
   /* May be NULL, where reports say nothing of allocations. What they should say
    * of the one at `address`: its element type and the script's line ("" and 0
@@ -243,6 +257,12 @@ typedef struct tps_device_face {
   /* Between two devices of one kind; `stream` belongs to the first argument. */
   int (*copy_peer)(tps_device *, uint64_t to, tps_device *to_device,
                    uint64_t from, tps_device *from_device, uint64_t bytes,
+                   tps_device_stream *, tps_op *op, tps_error *err);
+  /* Row by row, within a device or between two; the ranges from the first byte
+   * of the first row to the last of the last are in one allocation each. No byte
+   * that is written is read. */
+  int (*copy_rows)(tps_device *, uint64_t to, tps_device *to_device,
+                   uint64_t from, tps_device *from_device, const tps_rows *,
                    tps_device_stream *, tps_op *op, tps_error *err);
   /* `count` elements of `width` (1, 2, 4, 8) bytes, each set to the low bytes of
    * `pattern`. */

@@ -248,11 +248,12 @@ static int device_memory_stats(lua_State *L) {
   tps_device *device = tps_check_device(L, 1);
   tps_memory_stats stats;
   tps_memory_get_stats(tps_open(L)->context, device, &stats);
-  lua_createtable(L, 0, 10);
+  lua_createtable(L, 0, 11);
 /* clang-format off */
 #define INTEGER(field) set_integer(L, #field, (int64_t)stats.field);
   INTEGER(live_bytes) INTEGER(live_count) INTEGER(peak_bytes)
   INTEGER(pending_bytes) INTEGER(pending_count) INTEGER(pinned_bytes)
+  INTEGER(managed_bytes)
   INTEGER(pool_bytes) INTEGER(allocations) INTEGER(frees)
 #undef INTEGER
       /* clang-format on */

@@ -186,10 +186,10 @@ static void walk(reach *w, uint32_t kernel) {
   add_function(w, kernel);
   for (uint32_t k = 0; k < w->function_count && !w->failed; k++) {
     edges e = *edges_of(w, w->functions[k]);
-    const uint32_t *at = w->named + e.first;
+    uint32_t at = e.first; /* where there are none, there is no array either */
     if (w->failed) return;
-    for (uint32_t n = 0; n < e.functions; n++) add_function(w, *at++);
-    for (uint32_t n = 0; n < e.vars; n++) add_var(w, *at++);
+    for (uint32_t n = 0; n < e.functions; n++) add_function(w, w->named[at++]);
+    for (uint32_t n = 0; n < e.vars; n++) add_var(w, w->named[at++]);
     if (e.indirect) add_all_pointed(w);
   }
 }

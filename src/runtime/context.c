@@ -46,6 +46,7 @@ int tps_context_new(const char *choice, tps_context **out, tps_error *err) {
   context->site.source = "";
   context->parts = parts;
   parts->refs = 1;
+  parts->limit = UINT64_MAX;
   *out = context;
   return 0;
 }

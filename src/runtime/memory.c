@@ -101,6 +101,38 @@ int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
                   (unsigned long long)memory->bytes);
 }
 
+/* ---- the limit ----------------------------------------------------------- */
+
+uint64_t tps_memory_get_limit(const tps_context *context) {
+  return context->parts->limit;
+}
+
+uint64_t tps_memory_limit(tps_context *context, uint64_t bytes) {
+  uint64_t before = context->parts->limit;
+  context->parts->limit = bytes;
+  return before;
+}
+
+int tps_memory_afford(const tps_local *local, const char *what, uint64_t bytes,
+                      tps_error *err) {
+  const struct tps_context_parts *parts = local->context->parts;
+  char label[32];
+  if (parts->held <= parts->limit && bytes <= parts->limit - parts->held)
+    return 0;
+  return tps_fail(err, TPS_OUT_OF_MEMORY,
+                  "beyond the memory limit: %s%llu bytes asked for on %s, %llu "
+                  "of %llu held",
+                  what, (unsigned long long)bytes,
+                  tps_device_label(local->device, label, sizeof label),
+                  (unsigned long long)parts->held,
+                  (unsigned long long)parts->limit);
+}
+
+void tps_memory_hold(tps_memory *memory) {
+  memory->parts->held = memory->bytes;
+  memory->context->parts->held += memory->bytes;
+}
+
 /* ---- device memory ------------------------------------------------------- */
 
 static void count_allocation(tps_memory_stats *stats, uint64_t bytes) {
@@ -132,7 +164,8 @@ static int find_address(tps_stream *stream, tps_memory *memory, tps_op *op,
 static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
   tps_device *device = stream->device;
   tps_local *local = stream->parts->local;
-  int code = tps_uses_ready(memory, stream, err);
+  int code = tps_memory_afford(local, "", memory->bytes, err);
+  if (code == 0) code = tps_uses_ready(memory, stream, err);
   if (code != 0) return code;
   tps_op *op = tps_op_begin(stream, TPS_OP_ALLOC, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
@@ -150,6 +183,7 @@ static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
   tps_stream_queued(stream);
   tps_uses_set(memory, op->seq);
   memory->parts->home = stream;
+  tps_memory_hold(memory);
   count_allocation(&local->stats, memory->bytes);
   return 0;
 }
@@ -172,7 +206,12 @@ int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
 
 static int pin(tps_local *local, tps_memory *memory, tps_error *err) {
   struct tps_memory_parts *parts = memory->parts;
-  int code = tps_pinned_take(local, memory->bytes, false, &parts->pinned, err);
+  const char *what =
+      memory->managed ? "managed memory of " : "page-locked memory of ";
+  tps_pin kind = memory->managed ? TPS_PIN_MANAGED : TPS_PIN_LOCKED;
+  int code = tps_memory_afford(local, what, memory->bytes, err);
+  if (code == 0)
+    code = tps_pinned_take(local, memory->bytes, kind, &parts->pinned, err);
   if (code != 0) {
     parts->pinned = NULL;
     return code;
@@ -180,13 +219,15 @@ static int pin(tps_local *local, tps_memory *memory, tps_error *err) {
   memory->host = parts->pinned->host;
   memory->address = parts->pinned->address;
   memset(memory->host, 0, memory->bytes);
-  local->stats.pinned_bytes += memory->bytes;
+  tps_memory_hold(memory);
+  *(memory->managed ? &local->stats.managed_bytes
+                    : &local->stats.pinned_bytes) += memory->bytes;
   local->stats.allocations++;
   return 0;
 }
 
 int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
-                   tps_memory **out, tps_error *err) {
+                   bool managed, tps_memory **out, tps_error *err) {
   int code = tps_device_fault(device, err);
   if (code != 0) return code;
   tps_local *local = tps_local_get(context, device, err);
@@ -194,6 +235,7 @@ int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
   tps_reclaim_pending(local, 16, 16);
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_PINNED, bytes, err);
   if (memory == NULL) return TPS_NO_HOST_MEMORY;
+  memory->managed = managed;
   if (bytes > 0) code = pin(local, memory, err);
   if (code != 0) tps_memory_unref(memory);
   else *out = memory;

@@ -22,7 +22,7 @@
 
 typedef enum tps_memory_kind {
   TPS_MEMORY_DEVICE,
-  TPS_MEMORY_PINNED,
+  TPS_MEMORY_PINNED,   /* page-locked, or managed */
   TPS_MEMORY_BORROWED, /* a module's variable: kept by `owner` */
   TPS_MEMORY_FOREIGN,  /* lent by the program around Lua */
   TPS_MEMORY_ARRAY     /* opaque, of textures and surfaces; has no address */
@@ -33,6 +33,7 @@ typedef struct tps_memory {
   tps_device *device;
   uint8_t kind; /* tps_memory_kind */
   bool escaped;
+  bool managed;
   uint64_t id;      /* unique in the process */
   uint64_t address; /* on the device; 0 for 0 bytes */
   void *host;       /* of PINNED: the bytes themselves */
@@ -53,9 +54,10 @@ typedef struct tps_use {
  * with the size asked for, free and total: the caller may collect and retry. */
 int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
                         tps_error *err);
-/* Page-locked memory for `device`, zero-filled; from the pool if possible. */
+/* Page-locked or managed memory for `device`, zero-filled; from the pool if
+ * possible. NOT_SUPPORTED where there is no managed memory. */
 int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
-                   tps_memory **out, tps_error *err);
+                   bool managed, tps_memory **out, tps_error *err);
 /* The device's reports call it a buffer of elements of that type (a constant
  * text), made at memory->site. */
 void tps_memory_tell(const tps_memory *memory, const char *element);
@@ -96,15 +98,26 @@ int tps_memory_read(tps_stream *stream, tps_memory *memory, uint64_t first,
 int tps_memory_copy(tps_stream *stream, tps_memory *to, uint64_t to_first,
                     tps_memory *from, uint64_t from_first, uint64_t bytes,
                     tps_error *err);
+/* The same row by row; of no rows, or rows of no bytes, nothing. */
+int tps_memory_copy_rows(tps_stream *stream, tps_memory *to, uint64_t to_first,
+                         tps_memory *from, uint64_t from_first,
+                         const tps_rows *rows, tps_error *err);
 int tps_memory_fill(tps_stream *stream, tps_memory *memory, uint64_t first,
                     uint64_t pattern, unsigned width, uint64_t count,
                     tps_error *err);
+
+/* The most bytes that the context may hold at a time, on all devices, pinned and
+ * managed memory and arrays included; UINT64_MAX: no limit. What was in force
+ * before. An allocation beyond it is OUT_OF_MEMORY. */
+uint64_t tps_memory_limit(tps_context *context, uint64_t bytes);
+uint64_t tps_memory_get_limit(const tps_context *context);
 
 typedef struct tps_memory_stats {
   uint64_t live_bytes, live_count; /* of this context on that device */
   uint64_t peak_bytes;
   uint64_t pending_bytes, pending_count; /* dropped, not yet reclaimed */
-  uint64_t pinned_bytes, pool_bytes;     /* pinned in use, kept in the pool */
+  uint64_t pinned_bytes, managed_bytes;  /* in use */
+  uint64_t pool_bytes;                   /* of both, kept for the next */
   uint64_t allocations, frees;           /* since the start */
 } tps_memory_stats;
 void tps_memory_get_stats(tps_context *context, tps_device *device,

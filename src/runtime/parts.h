@@ -32,6 +32,7 @@ typedef struct tps_local tps_local;
 typedef struct tps_pinned {
   struct tps_pinned *next;
   tps_device *device;
+  tps_pin kind;
   void *host;
   uint64_t address, bytes;
   tps_device_event *event;
@@ -57,7 +58,7 @@ typedef struct tps_device_state {
   pthread_mutex_t lock; /* for everything below */
   tps_error fault;
   unsigned contexts; /* that have used the device and live */
-  tps_pinned *pool[TPS_POOL_CLASSES];
+  tps_pinned *pool[2][TPS_POOL_CLASSES]; /* page-locked, managed */
   uint64_t pool_bytes;
   tps_pinned *orphan_pinned; /* left busy by contexts that are gone */
   tps_loaded *orphan_modules;
@@ -107,6 +108,7 @@ struct tps_context_parts {
   tps_local *locals;
   tps_memory *spare; /* structs to use again */
   unsigned spare_count;
+  uint64_t held, limit; /* bytes of all memory that is not closed; the most */
   struct tps_inbox *inbox; /* callback.c's; NULL until first needed */
 };
 
@@ -297,6 +299,7 @@ struct tps_memory_parts {
   void (*release)(void *owner);
   tps_site closed_at; /* where the script closed it; no line: collected */
   unsigned attempts;  /* at freeing */
+  uint64_t held;      /* bytes that count against the context's limit */
 };
 
 /* A struct with one reference, nothing allocated for it; NULL when out of
@@ -305,6 +308,11 @@ tps_memory *tps_memory_new(tps_local *local, tps_memory_kind kind,
                            uint64_t bytes, tps_error *err);
 /* Gives the struct back. */
 void tps_memory_discard(tps_memory *memory);
+/* OUT_OF_MEMORY when the context may not hold so much more. */
+int tps_memory_afford(const tps_local *local, const char *what, uint64_t bytes,
+                      tps_error *err);
+/* From now on the memory counts, until it is reclaimed. */
+void tps_memory_hold(tps_memory *memory);
 /* MISUSE unless [first, first + bytes) lies in the memory. */
 int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
                      tps_error *err);
@@ -344,7 +352,7 @@ void tps_memory_reclaim(tps_memory *memory);
 /* ---- pinned blocks, reclaiming ------------------------------------------- */
 
 /* From the pool or the driver; not cleared. */
-int tps_pinned_take(tps_local *local, uint64_t bytes, bool own,
+int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pin kind,
                     tps_pinned **out, tps_error *err);
 void tps_pinned_give(tps_pinned *block);       /* to the pool */
 void tps_pinned_drop_pool(tps_device *device); /* to the driver: may wait */

@@ -23,12 +23,19 @@ static unsigned class_of(uint64_t bytes, uint64_t *rounded) {
   return (exponent - 12) * 4 + k + 1;
 }
 
-static tps_pinned *take_from_pool(tps_device *device, unsigned class) {
+/* Staging is page-locked memory like any other where there is a pool. */
+static tps_pinned **shelf(tps_device_state *state, tps_pin kind,
+                          unsigned class) {
+  return &state->pool[kind == TPS_PIN_MANAGED][class];
+}
+
+static tps_pinned *take_from_pool(tps_device *device, tps_pin kind,
+                                  unsigned class) {
   tps_device_state *state = tps_state(device);
   pthread_mutex_lock(&state->lock);
-  tps_pinned *block = state->pool[class];
+  tps_pinned **first = shelf(state, kind, class), *block = *first;
   if (block != NULL) {
-    state->pool[class] = block->next;
+    *first = block->next;
     state->pool_bytes -= block->bytes;
     block->next = NULL;
   }
@@ -36,7 +43,7 @@ static tps_pinned *take_from_pool(tps_device *device, unsigned class) {
   return block;
 }
 
-static int pin(tps_local *local, uint64_t bytes, bool own, tps_pinned **out,
+static int pin(tps_local *local, uint64_t bytes, tps_pin kind, tps_pinned **out,
                tps_error *err) {
   tps_device *device = local->device;
   char label[32];
@@ -45,7 +52,8 @@ static int pin(tps_local *local, uint64_t bytes, bool own, tps_pinned **out,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   block->device = device;
   block->bytes = bytes;
-  int code = device->face->memory_pin(device, bytes, own, &block->host,
+  block->kind = kind;
+  int code = device->face->memory_pin(device, bytes, kind, &block->host,
                                       &block->address, err);
   if (code == 0) {
     *out = block;
@@ -53,24 +61,23 @@ static int pin(tps_local *local, uint64_t bytes, bool own, tps_pinned **out,
   }
   free(block);
   if (code == TPS_OUT_OF_MEMORY)
-    return tps_fail(err, code,
-                    "out of page-locked host memory for %s: %llu bytes asked "
-                    "for",
+    return tps_fail(err, code, "out of %s memory for %s: %llu bytes asked for",
+                    kind == TPS_PIN_MANAGED ? "managed" : "page-locked host",
                     tps_device_label(device, label, sizeof label),
                     (unsigned long long)bytes);
   return tps_failed(device, local, code, err);
 }
 
-int tps_pinned_take(tps_local *local, uint64_t bytes, bool own,
+int tps_pinned_take(tps_local *local, uint64_t bytes, tps_pin kind,
                     tps_pinned **out, tps_error *err) {
   int code = tps_device_fault(local->device, err);
   if (code != 0) return code;
   if (bytes > (uint64_t)1 << LARGEST_EXPONENT || !local->device->unpin_waits)
-    return pin(local, bytes, own, out, err);
+    return pin(local, bytes, kind, out, err);
   uint64_t rounded;
   unsigned class = class_of(bytes, &rounded);
-  *out = take_from_pool(local->device, class);
-  return *out != NULL ? 0 : pin(local, rounded, own, out, err);
+  *out = take_from_pool(local->device, kind, class);
+  return *out != NULL ? 0 : pin(local, rounded, kind, out, err);
 }
 
 /* At once, where that waits for nothing; false: for another time. */
@@ -78,7 +85,8 @@ static bool unpin(tps_pinned *block) {
   tps_device *device = block->device;
   tps_error ignored;
   if (device->unpin_waits ||
-      device->face->memory_unpin(device, block->host, block->address, &ignored))
+      device->face->memory_unpin(device, block->kind, block->host,
+                                 block->address, &ignored))
     return false;
   free(block);
   return true;
@@ -95,20 +103,21 @@ void tps_pinned_give(tps_pinned *block) {
   pthread_mutex_lock(&state->lock);
   if (block->bytes <= (uint64_t)1 << LARGEST_EXPONENT) {
     unsigned class = class_of(block->bytes, &rounded);
-    block->next = state->pool[class];
-    state->pool[class] = block;
+    tps_pinned **first = shelf(state, block->kind, class);
+    block->next = *first;
+    *first = block;
     state->pool_bytes += block->bytes;
   }
   pthread_mutex_unlock(&state->lock);
 }
 
 static tps_pinned *take_all(tps_device_state *state) {
-  tps_pinned *all = NULL;
+  tps_pinned *all = NULL, **shelves = &state->pool[0][0];
   pthread_mutex_lock(&state->lock);
-  for (unsigned i = 0; i < TPS_POOL_CLASSES; i++)
-    while (state->pool[i] != NULL) {
-      tps_pinned *block = state->pool[i];
-      state->pool[i] = block->next;
+  for (unsigned i = 0; i < 2 * TPS_POOL_CLASSES; i++)
+    while (shelves[i] != NULL) {
+      tps_pinned *block = shelves[i];
+      shelves[i] = block->next;
       block->next = all;
       all = block;
     }
@@ -123,8 +132,8 @@ void tps_pinned_drop_pool(tps_device *device) {
   while (all != NULL) {
     tps_pinned *block = all;
     all = block->next;
-    int code =
-        device->face->memory_unpin(device, block->host, block->address, &err);
+    int code = device->face->memory_unpin(device, block->kind, block->host,
+                                          block->address, &err);
     if (code == 0) free(block);
     else tps_pinned_give(block); /* for another time */
   }

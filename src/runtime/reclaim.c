@@ -155,7 +155,8 @@ static void reclaim_pinned(tps_memory *memory) {
   struct tps_memory_parts *parts = memory->parts;
   tps_memory_stats *stats = &parts->local->stats;
   if (parts->pinned != NULL) {
-    stats->pinned_bytes -= memory->bytes;
+    *(memory->managed ? &stats->managed_bytes : &stats->pinned_bytes) -=
+        memory->bytes;
     stats->frees++;
     tell_closed(memory);
     tps_pinned_retire(parts->local, parts->pinned, parts->marks, parts->count,
@@ -166,6 +167,8 @@ static void reclaim_pinned(tps_memory *memory) {
 
 void tps_memory_reclaim(tps_memory *memory) {
   struct tps_memory_parts *parts = memory->parts;
+  memory->context->parts->held -= parts->held;
+  parts->held = 0;
   if (memory->kind == TPS_MEMORY_DEVICE) {
     reclaim_device(memory);
   } else if (memory->kind == TPS_MEMORY_PINNED) {

@@ -137,8 +137,9 @@ static int empty(chunk *c, uint64_t timeout_ns, tps_error *err) {
 }
 
 static int block_for(tps_local *local, tps_pinned **block, tps_error *err) {
-  return *block != NULL ? 0
-                        : tps_pinned_take(local, CHUNK_BYTES, true, block, err);
+  return *block != NULL
+             ? 0
+             : tps_pinned_take(local, CHUNK_BYTES, TPS_PIN_STAGING, block, err);
 }
 
 static int next_chunk(struct tps_staging *s, tps_local *local, tps_error *err) {

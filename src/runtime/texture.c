@@ -139,6 +139,8 @@ int tps_array_allocate(tps_context *context, tps_device *device,
   if (local == NULL) return TPS_NO_HOST_MEMORY;
   tps_reclaim_glance(local);
   tps_array *array;
+  code = tps_memory_afford(local, "an array of ", tps_array_bytes(shape), err);
+  if (code != 0) return code;
   code = find_array(local, shape, &array, err);
   if (code != 0) return code;
   tps_pinned *end = tps_foreign_new(device, array->bytes, array, give_array);
@@ -153,6 +155,7 @@ int tps_array_allocate(tps_context *context, tps_device *device,
   memory->parts->owner = array;
   memory->parts->pinned = end;
   count(&local->stats, array->bytes);
+  tps_memory_hold(memory);
   *out = memory;
   return 0;
 }

@@ -203,7 +203,7 @@ static void describe(tps_device_properties *p, const settings *s) {
   p->memory_bus_bits = 64;
   p->cooperative_launch = true;
   p->clusters = hopper;
-  p->managed_memory = false;
+  p->managed_memory = true;
   p->concurrent_kernels = true;
   p->async_engines = 2;
   p->priority_least = 0;
@@ -315,6 +315,7 @@ static const tps_device_face face = {
     .memory_note = tps_sim_memory_note,
     .copy = tps_sim_copy,
     .copy_peer = tps_sim_copy_peer,
+    .copy_rows = tps_sim_copy_rows,
     .fill = tps_sim_fill,
     .can_access_peer = can_access_peer,
     .module_load = tps_sim_module_load,

@@ -86,7 +86,8 @@ static const char *name_of(const access *a, const tps_sim_allocation *m) {
 static const char *describe(const access *a, const tps_sim_allocation *m,
                             char *text, size_t size) {
   static const char *const kinds[] = {
-      "allocation", "pinned allocation", "variable", "constant", "heap block",
+      "allocation", "pinned allocation", "managed allocation",
+      "variable",   "constant",          "heap block",
       "array",      "texture",           "surface"};
   const char *symbol = name_of(a, m);
   char name[NAME_BYTES], quoted[NAME_BYTES + 4] = "", length[32];

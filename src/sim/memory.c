@@ -357,10 +357,10 @@ static uint64_t host_available(void) {
 
 #define LOOK_FROM ((uint64_t)64 << 20) /* less is not worth a look */
 
-/* Pinned memory is all touched at once: a host that lacks it would end us. */
+/* Memory that the host fills at once: one that lacks it would end us. */
 static bool host_lacks(uint64_t bytes, tps_sim_memory_kind kind) {
-  return kind == TPS_SIM_PINNED && bytes >= LOOK_FROM &&
-         bytes > host_available();
+  return (kind == TPS_SIM_PINNED || kind == TPS_SIM_MANAGED) &&
+         bytes >= LOOK_FROM && bytes > host_available();
 }
 
 int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,

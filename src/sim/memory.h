@@ -42,6 +42,7 @@
 typedef enum tps_sim_memory_kind {
   TPS_SIM_DEVICE_MEMORY,
   TPS_SIM_PINNED,   /* host memory of the process, reachable by kernels */
+  TPS_SIM_MANAGED,  /* the same; counts as the device's */
   TPS_SIM_VARIABLE, /* a module's __device__ variable */
   TPS_SIM_CONSTANT, /* read-only for kernels */
   TPS_SIM_HEAP,     /* device-side malloc */

@@ -131,7 +131,8 @@ struct tps_sim_task {
       bool cooperative;
     } run;
     struct {
-      uint64_t to, from, bytes;
+      uint64_t to, from, bytes; /* `bytes` of all rows */
+      uint64_t row_bytes, to_pitch, from_pitch;
       tps_sim_device *to_device, *from_device;
       uint64_t to_epoch, from_epoch;
       unsigned char *to_host;
@@ -431,14 +432,17 @@ int tps_sim_memory_allocate(tps_device *, uint64_t bytes, tps_device_stream *,
                             tps_op *op, uint64_t *address, tps_error *err);
 int tps_sim_memory_free(tps_device *, uint64_t address, tps_device_stream *,
                         tps_op *op, tps_error *err);
-int tps_sim_memory_pin(tps_device *, uint64_t bytes, bool own, void **host,
+int tps_sim_memory_pin(tps_device *, uint64_t bytes, tps_pin, void **host,
                        uint64_t *address, tps_error *err);
-int tps_sim_memory_unpin(tps_device *, void *host, uint64_t address,
+int tps_sim_memory_unpin(tps_device *, tps_pin, void *host, uint64_t address,
                          tps_error *err);
 void tps_sim_memory_note(tps_device *, uint64_t address, const char *element,
                          const char *source, int line);
 int tps_sim_copy(tps_device *, uint64_t to, uint64_t from, uint64_t bytes,
                  tps_device_stream *, tps_op *op, tps_error *err);
+int tps_sim_copy_rows(tps_device *, uint64_t to, tps_device *to_device,
+                      uint64_t from, tps_device *from_device, const tps_rows *,
+                      tps_device_stream *, tps_op *op, tps_error *err);
 int tps_sim_copy_peer(tps_device *, uint64_t to, tps_device *to_device,
                       uint64_t from, tps_device *from_device, uint64_t bytes,
                       tps_device_stream *, tps_op *op, tps_error *err);

@@ -89,26 +89,32 @@ int tps_sim_memory_free(tps_device *face, uint64_t address,
   return code;
 }
 
-int tps_sim_memory_pin(tps_device *face, uint64_t bytes, bool own, void **host,
-                       uint64_t *address, tps_error *err) {
+static tps_sim_memory_kind kind_of(tps_pin pin) {
+  switch (pin) {
+  case TPS_PIN_STAGING: return TPS_SIM_INTERNAL;
+  case TPS_PIN_MANAGED: return TPS_SIM_MANAGED;
+  default: return TPS_SIM_PINNED;
+  }
+}
+
+int tps_sim_memory_pin(tps_device *face, uint64_t bytes, tps_pin pin,
+                       void **host, uint64_t *address, tps_error *err) {
   tps_sim_device *device = to_device(face);
   int code = tps_sim_refuse(device, err);
   if (code != 0) return code;
   tps_sim_allocation *memory;
-  tps_sim_memory_kind kind = own ? TPS_SIM_INTERNAL : TPS_SIM_PINNED;
-  code = tps_sim_allocate(device->space, bytes, kind, &memory, err);
+  code = tps_sim_allocate(device->space, bytes, kind_of(pin), &memory, err);
   if (code != 0) return code;
   *host = memory->host;
   *address = memory->base;
   return 0;
 }
 
-int tps_sim_memory_unpin(tps_device *face, void *host, uint64_t address,
-                         tps_error *err) {
+int tps_sim_memory_unpin(tps_device *face, tps_pin pin, void *host,
+                         uint64_t address, tps_error *err) {
   tps_sim_device *device = to_device(face);
   tps_sim_allocation *memory = tps_sim_find_base(device->space, address);
-  if (memory == NULL || memory->host != host ||
-      (memory->kind != TPS_SIM_PINNED && memory->kind != TPS_SIM_INTERNAL))
+  if (memory == NULL || memory->host != host || memory->kind != kind_of(pin))
     return tps_fail(err, TPS_INVALID_VALUE,
                     "unpin of 0x%llx: no pinned memory of this device",
                     (unsigned long long)address);
@@ -193,10 +199,25 @@ static void fill_range(unsigned char *to, const unsigned char *pattern,
   memcpy(to + whole * 8, pattern, (size_t)(bytes % 8));
 }
 
+/* Bytes [first, + bytes) of a copy, its rows taken for one line. */
+static void move_rows(const tps_sim_task *task, uint64_t first,
+                      uint64_t bytes) {
+  uint64_t row = first / task->u.copy.row_bytes;
+  uint64_t at = first % task->u.copy.row_bytes;
+  while (bytes > 0) {
+    uint64_t left = task->u.copy.row_bytes - at,
+             n = left < bytes ? left : bytes;
+    memmove(task->u.copy.to_host + row * task->u.copy.to_pitch + at,
+            task->u.copy.from_host + row * task->u.copy.from_pitch + at,
+            (size_t)n);
+    bytes -= n;
+    at = 0;
+    row++;
+  }
+}
+
 static void move(const tps_sim_task *task, uint64_t first, uint64_t bytes) {
-  if (task->kind == TPS_SIM_TASK_COPY)
-    memmove(task->u.copy.to_host + first, task->u.copy.from_host + first,
-            (size_t)bytes);
+  if (task->kind == TPS_SIM_TASK_COPY) move_rows(task, first, bytes);
   else fill_range(task->u.fill.host + first, task->u.fill.pattern, bytes);
 }
 
@@ -239,29 +260,43 @@ bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err) {
 
 /* --- copies and fills ----------------------------------------------------- */
 
-int tps_sim_copy_peer(tps_device *face, uint64_t to, tps_device *to_face,
-                      uint64_t from, tps_device *from_face, uint64_t bytes,
-                      tps_device_stream *stream, tps_op *op, tps_error *err) {
+int tps_sim_copy_rows(tps_device *face, uint64_t to, tps_device *to_face,
+                      uint64_t from, tps_device *from_face,
+                      const tps_rows *rows, tps_device_stream *stream,
+                      tps_op *op, tps_error *err) {
   tps_sim_device *device = to_device(face);
+  uint64_t last = rows->count - 1;
   int code = tps_sim_refuse(device, err);
+  if (code == 0)
+    code = check_range(to_device(to_face), to,
+                       last * rows->to_pitch + rows->bytes, "copy", err);
+  if (code == 0)
+    code = check_range(to_device(from_face), from,
+                       last * rows->from_pitch + rows->bytes, "copy", err);
   if (code != 0) return code;
-  if (bytes > 0) code = check_range(to_device(to_face), to, bytes, "copy", err);
-  if (code != 0) return code;
-  if (bytes > 0)
-    code = check_range(to_device(from_face), from, bytes, "copy", err);
-  if (code != 0) return code;
-  if (bytes == 0) {
-    tps_sim_op_ran(op);
-    return 0;
-  }
   tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_COPY, op);
   if (task == NULL) return no_memory(err);
   task->u.copy.to = to;
   task->u.copy.from = from;
-  task->u.copy.bytes = bytes;
+  task->u.copy.bytes = rows->count * rows->bytes;
+  task->u.copy.row_bytes = rows->bytes;
+  task->u.copy.to_pitch = rows->to_pitch;
+  task->u.copy.from_pitch = rows->from_pitch;
   task->u.copy.to_device = to_device(to_face);
   task->u.copy.from_device = to_device(from_face);
   return tps_sim_queue((tps_sim_stream *)stream, task, err);
+}
+
+int tps_sim_copy_peer(tps_device *device, uint64_t to, tps_device *to_face,
+                      uint64_t from, tps_device *from_face, uint64_t bytes,
+                      tps_device_stream *stream, tps_op *op, tps_error *err) {
+  tps_rows line = {1, bytes, bytes, bytes};
+  if (bytes > 0)
+    return tps_sim_copy_rows(device, to, to_face, from, from_face, &line,
+                             stream, op, err);
+  int code = tps_sim_refuse(to_device(device), err);
+  if (code == 0) tps_sim_op_ran(op);
+  return code;
 }
 
 int tps_sim_copy(tps_device *device, uint64_t to, uint64_t from, uint64_t bytes,

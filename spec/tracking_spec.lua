@@ -1,0 +1,164 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- Memory that is dropped while several streams still have work for it: every pair
+-- of operations, ordered or not, on two streams and on three, all of them queued
+-- behind a gate before the buffer is closed. Then others ask for memory of its size
+-- and fill it. Were one wait missing, its bytes would be given away too early: a GPU
+-- would hand out the same address and mix the values up, the simulated device calls
+-- it a use after free.
+local tp = require "tpstream"
+local gate = require "spec.support.gate"
+local numbers = require "spec.support.numbers"
+
+local N = 4096
+local random = numbers.generator(77)
+
+local function values()
+  local t = {}
+  for i = 1, N do t[i] = random.int(-1000000, 1000000) end
+  return t
+end
+
+-- What is queued on the current stream for buffer x, which holds `now`. Returns
+-- what x holds then, and for what reads it a function that checks what it got.
+local OPERATIONS = {
+  { "write", function(x)
+    local new = values()
+    x:write(new)
+    return new
+  end },
+  { "fill", function(x)
+    local v = random.int(-99, 99)
+    local new = {}
+    for i = 1, N do new[i] = v end
+    x:fill(v)
+    return new
+  end },
+  { "copy to it", function(x)
+    local new = values()
+    local from = tp.buffer("i32", new) -- dropped as well
+    from:copy_to(x)
+    from:close()
+    return new
+  end },
+  { "rows to it", function(x)
+    local new = values()
+    local from = tp.pinned("i32", new)
+    from:copy_to(x, { rows = 64, row_bytes = 4 * N // 64 })
+    from:close()
+    return new
+  end },
+  { "launch on it", function(x, now)
+    local new = {}
+    for i = 1, N do new[i] = 2 * now[i] end
+    gate.kernel "twice":forall(N, x, N)
+    return new
+  end },
+  { "copy from it", function(x, now)
+    local to = tp.pinned("i32", N)
+    x:copy_to(to)
+    return now, function()
+      for i = 1, N do assert.equal(now[i], to[i]) end
+      to:close()
+    end
+  end },
+  { "columns from it", function(x, now)
+    local to = tp.pinned("i32", 64)
+    x:copy_to(to, { rows = 64, row_bytes = 4, pitch = 4 * N // 64 })
+    return now, function()
+      for i = 1, 64 do assert.equal(now[(i - 1) * (N // 64) + 1], to[i]) end
+      to:close()
+    end
+  end },
+  { "launch that reads it", function(x, now)
+    local to = tp.buffer("i32", N)
+    gate.kernel "copy":forall(N, x, to, N)
+    return now, function()
+      assert.same(now, to:read())
+      to:close()
+    end
+  end },
+  { "launch on a slice", function(x, now)
+    local new, half = {}, N // 2
+    for i = 1, N do new[i] = i > half and 2 * now[i] or now[i] end
+    local slice = x:slice(half + 1, half)
+    gate.kernel "twice":forall(half, slice, half)
+    slice:close()
+    return new
+  end },
+}
+local READERS = { OPERATIONS[6], OPERATIONS[7], OPERATIONS[8] }
+
+-- Others that want the same size: none may be handed what is still in use.
+local function crowd()
+  local others <const> = {}
+  local s <close> = tp.Stream()
+  tp.with_stream(s, function()
+    for i = 1, 4 do
+      others[i] = tp.buffer("i32", N)
+      others[i]:fill(-i)
+    end
+  end)
+  s:synchronize()
+  return function()
+    for i, b in ipairs(others) do
+      local list = b:read()
+      for k = 1, N do
+        if list[k] ~= -i then assert.equal(-i, list[k]) end
+      end
+      b:close()
+    end
+  end
+end
+
+-- Each operation on a stream of its own.
+local function case(operations, ordered)
+  local now = values()
+  local x = tp.buffer("i32", now)
+  tp.current_stream():synchronize()
+  local g <close> = gate.new()
+  local streams, checks = {}, {}
+  for i, operation in ipairs(operations) do
+    local s = tp.Stream()
+    streams[i] = s
+    if ordered and i > 1 then s:wait_stream(streams[i - 1]) else g:hold(s) end
+    tp.with_stream(s, function() now, checks[i] = operation[2](x, now) end)
+  end
+  x:close()
+  local check_crowd = crowd()
+  for _, s in ipairs(streams) do assert.is_false(s:query()) end
+  g:open()
+  for _, s in ipairs(streams) do s:synchronize() end
+  for i = 1, #operations do if checks[i] then checks[i]() end end
+  check_crowd()
+  for _, s in ipairs(streams) do s:close() end
+end
+
+describe("memory dropped in use", function()
+  for _, first in ipairs(OPERATIONS) do
+    it("outlives a " .. first[1] .. " and what follows on a second stream",
+      function()
+        for _, second in ipairs(OPERATIONS) do
+          case({ first, second }, true)
+        end
+      end)
+
+    it("outlives a " .. first[1] .. " and what follows on two more", function()
+      for _, second in ipairs(OPERATIONS) do
+        case({ first, second, READERS[random.int(1, 3)] }, true)
+      end
+    end)
+  end
+
+  it("outlives readers side by side", function()
+    for _, first in ipairs(READERS) do
+      for _, second in ipairs(READERS) do
+        case({ first, second }, false)
+        for _, third in ipairs(READERS) do
+          case({ first, second, third }, false)
+        end
+      end
+    end
+  end)
+end)

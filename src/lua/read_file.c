@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * tp.read_file: a file's bytes, read straight into page-locked memory. What has no
+ * size of its own (a pipe, a terminal, files of /proc) is read to its end first. */
+#include "lua/buffer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What of which file. */
+typedef struct request {
+  const char *path;
+  int dtype;
+  int64_t offset; /* bytes to leave out */
+  int64_t count;  /* elements; -1: all there are */
+} request;
+
+static _Noreturn void failed(lua_State *L, const char *what, const request *r,
+                             int number) {
+  tps_error err;
+  tps_fail(&err, TPS_IO, "cannot %s '%s': %s", what, r->path, strerror(number));
+  tps_raise(L, &err);
+}
+
+static void close_file(void *data) { fclose((FILE *)data); }
+
+static int open_file(lua_State *L, const request *r) {
+  tps_guard *guard = tps_guard_push(L);
+  FILE *file = fopen(r->path, "rbe");
+  if (file == NULL) failed(L, "open", r, errno);
+  guard->data = file;
+  guard->release = close_file;
+  return fileno(file);
+}
+
+/* Elements to read of a file that goes on for `bytes` after the offset. */
+static int64_t count_in(lua_State *L, const request *r, int64_t bytes) {
+  int size = tps_dtype_sizes[r->dtype];
+  const char *type = tps_dtype_names[r->dtype];
+  if (bytes < 0)
+    tps_misuse(L, "'%s': offset %lld of %lld bytes", r->path,
+               (long long)r->offset, (long long)(bytes + r->offset));
+  if (r->count < 0 && bytes % size != 0)
+    tps_misuse(L,
+               "'%s': %lld bytes are no whole number of %s elements (%d bytes "
+               "each)",
+               r->path, (long long)bytes, type, size);
+  if (r->count > bytes / size)
+    tps_misuse(L, "'%s': %lld elements of %s asked for, the file has %lld",
+               r->path, (long long)r->count, type, (long long)(bytes / size));
+  return r->count < 0 ? bytes / size : r->count;
+}
+
+/* A read that signals do not end, of at most a gigabyte (some systems take no
+ * more than two at once); 0 at the end of the file. */
+static size_t read_some(lua_State *L, const request *r, int fd, char *to,
+                        size_t bytes) {
+  size_t most = (size_t)1 << 30;
+  ssize_t n;
+  do n = read(fd, to, bytes < most ? bytes : most);
+  while (n < 0 && errno == EINTR);
+  if (n < 0) failed(L, "read", r, errno);
+  return (size_t)n;
+}
+
+static tps_lua_buffer *push_pinned(lua_State *L, const request *r,
+                                   int64_t count, tps_device *device) {
+  tps_lua_buffer *box = tps_push_buffer(L, r->dtype, count);
+  tps_site_set(L, tps_lua_of(L));
+  tps_buffer_pin(L, box, device, false);
+  return box;
+}
+
+static void read_regular(lua_State *L, const request *r, int fd, int64_t size,
+                         tps_device *device) {
+  int64_t count = count_in(L, r, size - r->offset);
+  tps_lua_buffer *box = push_pinned(L, r, count, device);
+  size_t bytes = tps_buffer_bytes(box), done = 0;
+  if (bytes > 0 && lseek(fd, r->offset, SEEK_SET) < 0)
+    failed(L, "read", r, errno);
+  while (done < bytes) {
+    size_t n =
+        read_some(L, r, fd, (char *)box->memory->host + done, bytes - done);
+    if (n == 0)
+      tps_misuse(L, "'%s' became shorter while it was read: %lld of %lld bytes",
+                 r->path, (long long)done, (long long)bytes);
+    done += n;
+  }
+}
+
+static void read_stream(lua_State *L, const request *r, int fd,
+                        tps_device *device) {
+  luaL_Buffer b;
+  size_t n;
+  luaL_buffinit(L, &b);
+  do {
+    n = read_some(L, r, fd, luaL_prepbuffer(&b), LUAL_BUFFERSIZE);
+    luaL_addsize(&b, n);
+  } while (n > 0);
+  luaL_pushresult(&b); /* text */
+  int64_t count = count_in(L, r, (int64_t)lua_rawlen(L, -1) - r->offset);
+  tps_lua_buffer *box = push_pinned(L, r, count, device);
+  if (count > 0)
+    memcpy(box->memory->host, lua_tostring(L, -2) + r->offset,
+           tps_buffer_bytes(box));
+}
+
+static void read_options(lua_State *L, request *r) {
+  r->offset = tps_option_integer(L, 3, "offset", 0);
+  r->count = tps_option_integer(L, 3, "count", -1);
+  if (r->offset < 0)
+    tps_option_error(L, 3, "offset", "must not be negative, got %lld",
+                     (long long)r->offset);
+  if (r->count < 0 && tps_option(L, 3, "count") != LUA_TNIL)
+    tps_option_error(L, 3, "count", "must not be negative, got %lld",
+                     (long long)r->count);
+  lua_settop(L, 3);
+}
+
+int tps_buffer_read_file(lua_State *L) {
+  static const char *const names[] = {"offset", "count", "device", NULL};
+  request r = {.path = tps_check_string(L, 1), .dtype = TPS_UINT8};
+  struct stat about;
+  tps_open(L);
+  lua_settop(L, 3);
+  if (!lua_isnil(L, 2)) r.dtype = tps_check_dtype(L, 2);
+  tps_check_options(L, 3, names);
+  read_options(L, &r);
+  tps_device *device = tps_option_device(L, 3, "device");
+  if (device == NULL) device = tps_current_device(L);
+  int fd = open_file(L, &r);
+  tps_guard *guard = (tps_guard *)lua_touserdata(L, -1);
+  if (fstat(fd, &about) != 0) failed(L, "read", &r, errno);
+  if (S_ISDIR(about.st_mode)) failed(L, "read", &r, EISDIR);
+  if (S_ISREG(about.st_mode) && about.st_size > 0)
+    read_regular(L, &r, fd, (int64_t)about.st_size, device);
+  else read_stream(L, &r, fd, device);
+  tps_guard_release(guard);
+  return 1;
+}
