@@ -51,12 +51,15 @@ static void find_area(const matrix_site *s, sources in, area *a) {
   a->same = different == 0;
 }
 
-static uint64_t offset_in(const matrix_site *s, const area *a, unsigned lane,
+/* An offset of elements in the matrix as one in memory. Offsets of a lane, a
+ * register and an element in it add up: their columns never carry. */
+static uint32_t offset_in(const matrix_site *s, const area *a, unsigned lane,
                           unsigned at) {
-  unsigned row = at / s->d.cols, col = at % s->d.cols;
+  unsigned shift = (unsigned)__builtin_ctz(s->d.cols); /* a power of two */
+  unsigned row = at >> shift, col = at & (s->d.cols - 1u);
   unsigned major = s->transposed ? col : row;
   unsigned minor = s->transposed ? row : col;
-  return (uint64_t)major * a->stride[lane] + minor * a->size;
+  return major * a->stride[lane] + minor * a->size;
 }
 
 /* The whole matrix in host memory, if it lies in what was hit last. */
@@ -77,14 +80,101 @@ static unsigned char *whole(engine *e, const insn *i, const matrix_site *s,
   return inside && !local ? p : NULL;
 }
 
-static uint64_t element(const unsigned char *p, unsigned size) {
-  return load_atomic(p, size, __ATOMIC_RELAXED);
+/* --- all lanes at once, in host memory */
+
+/* The offsets in bytes of what lanes, registers, and elements in them add. */
+typedef struct spots {
+  uint32_t lane[LANES], reg[FRAGMENT_REGS], step;
+  unsigned size, per; /* of what is moved at once; how often in a register */
+} spots;
+
+static void find_spots(const matrix_site *s, const area *a, spots *t) {
+  const fragment *f = &s->d;
+  for (unsigned l = 0; l < LANES; l++)
+    t->lane[l] = offset_in(s, a, 0, f->lane[l]);
+  for (unsigned r = 0; r < f->all; r++)
+    t->reg[r] = offset_in(s, a, 0, f->reg[r]);
+  t->step = offset_in(s, a, 0, f->step);
+  t->size = a->size, t->per = a->size == 8 ? 1 : 4 / a->size;
+  bool together = t->step == t->size && !((a->base[0] | a->stride[0]) & 3);
+  if (t->per > 1 && together) t->size = 4, t->per = 1;
 }
 
-static uint64_t load_element(engine *e, const insn *i, const unsigned char *p,
-                             const area *a, unsigned lane, uint64_t offset) {
-  return p ? element(p + offset, a->size)
-           : tps_sim_load(e, i, lane, a->base[lane] + offset, a->size);
+static void load_words(const spots *t, const unsigned char *from, uint32_t *d) {
+  for (unsigned l = 0; l < LANES; l++)
+    d[l] = (uint32_t)load_atomic(from + t->lane[l], 4, __ATOMIC_RELAXED);
+}
+
+static uint64_t load_parts(const spots *t, const unsigned char *from) {
+  uint64_t value = 0;
+  for (unsigned j = 0; j < t->per; j++)
+    value |= load_atomic(from + j * t->step, t->size, __ATOMIC_RELAXED)
+             << (8 * t->size * j);
+  return value;
+}
+
+static void load_whole(const matrix_site *s, const spots *t,
+                       const unsigned char *p, sinks out) {
+  for (unsigned r = 0; r < s->d.all; r++) {
+    const unsigned char *from = p + t->reg[r];
+    uint32_t *d = out[r];
+    uint64_t *wide = out[r];
+    if (t->size == 4) load_words(t, from, d);
+    else if (s->wide_out)
+      for (unsigned l = 0; l < LANES; l++)
+        wide[l] = load_parts(t, from + t->lane[l]);
+    else
+      for (unsigned l = 0; l < LANES; l++)
+        d[l] = (uint32_t)load_parts(t, from + t->lane[l]);
+  }
+}
+
+static void store_words(const spots *t, unsigned char *to, const uint32_t *v) {
+  for (unsigned l = 0; l < LANES; l++)
+    store_atomic(to + t->lane[l], 4, v[l], __ATOMIC_RELAXED);
+}
+
+static void store_parts(const spots *t, unsigned char *to, uint64_t value) {
+  for (unsigned j = 0; j < t->per; j++)
+    store_atomic(to + j * t->step, t->size, value >> (8 * t->size * j),
+                 __ATOMIC_RELAXED);
+}
+
+static void store_whole(const matrix_site *s, const spots *t, unsigned char *p,
+                        sources values) {
+  for (unsigned r = 0; r < s->d.regs; r++) {
+    unsigned char *to = p + t->reg[r];
+    const uint32_t *v = values[r];
+    const uint64_t *wide = values[r];
+    if (t->size == 4) store_words(t, to, v);
+    else
+      for (unsigned l = 0; l < LANES; l++)
+        store_parts(t, to + t->lane[l], s->wide_out ? wide[l] : v[l]);
+  }
+}
+
+/* --- element by element, with every check */
+
+static uint64_t load_lane(engine *e, const insn *i, const area *a, unsigned l,
+                          unsigned first) {
+  const matrix_site *s = i->side;
+  unsigned per = a->size == 8 ? 1 : 4 / a->size;
+  uint64_t value = 0;
+  for (unsigned j = 0; j < per; j++) {
+    uint64_t p = a->base[l] + offset_in(s, a, l, first + j * s->d.step);
+    value |= tps_sim_load(e, i, l, p, a->size) << (8 * a->size * j);
+  }
+  return value;
+}
+
+static void store_lane(engine *e, const insn *i, const area *a, unsigned l,
+                       unsigned first, uint64_t value) {
+  const matrix_site *s = i->side;
+  unsigned per = a->size == 8 ? 1 : 4 / a->size;
+  for (unsigned j = 0; j < per; j++) {
+    uint64_t p = a->base[l] + offset_in(s, a, l, first + j * s->d.step);
+    tps_sim_store(e, i, l, p, a->size, value >> (8 * a->size * j));
+  }
 }
 
 static void load_matrix(engine *e, const insn *i, uint32_t mask, sources in,
@@ -92,18 +182,18 @@ static void load_matrix(engine *e, const insn *i, uint32_t mask, sources in,
   const matrix_site *s = i->side;
   const fragment *f = &s->d;
   area a;
+  spots t;
   find_area(s, in, &a);
   const unsigned char *p = whole(e, i, s, &a, mask, ACCESS_LOAD);
-  unsigned per = a.size == 8 ? 1 : 4 / a.size;
+  if (p) {
+    find_spots(s, &a, &t);
+    load_whole(s, &t, p, out);
+    return;
+  }
   for (unsigned r = 0; r < f->all; r++)
-    for (unsigned l = 0; l < LANES; l++) {
-      uint64_t value = 0;
-      for (unsigned j = 0; j < per && ON(mask, l); j++) {
-        unsigned at = f->lane[l] + f->reg[r] + j * f->step;
-        uint64_t x = load_element(e, i, p, &a, l, offset_in(s, &a, l, at));
-        value |= x << (8 * a.size * j);
-      }
-      if (!ON(mask, l)) continue;
+    for (uint32_t m = mask; m; m &= m - 1) {
+      unsigned l = (unsigned)__builtin_ctz(m);
+      uint64_t value = load_lane(e, i, &a, l, f->lane[l] + f->reg[r]);
       if (s->wide_out) ((uint64_t *)out[r])[l] = value;
       else ((uint32_t *)out[r])[l] = (uint32_t)value;
     }
@@ -113,21 +203,21 @@ static void store_matrix(engine *e, const insn *i, uint32_t mask, sources in) {
   const matrix_site *s = i->side;
   const fragment *f = &s->d;
   area a;
+  spots t;
   find_area(s, in, &a);
   unsigned char *p = whole(e, i, s, &a, mask, ACCESS_STORE);
-  unsigned per = a.size == 8 ? 1 : 4 / a.size;
+  if (p) {
+    find_spots(s, &a, &t);
+    store_whole(s, &t, p, in + s->b_at);
+    return;
+  }
   for (unsigned r = 0; r < f->regs; r++)
     for (uint32_t m = mask; m; m &= m - 1) {
       unsigned l = (unsigned)__builtin_ctz(m);
       const void *row = in[s->b_at + r];
       uint64_t value =
           s->wide_out ? ((const uint64_t *)row)[l] : ((const uint32_t *)row)[l];
-      for (unsigned j = 0; j < per; j++, value >>= 8 * a.size % 64) {
-        unsigned at = f->lane[l] + f->reg[r] + j * f->step;
-        uint64_t offset = offset_in(s, &a, l, at);
-        if (p) store_atomic(p + offset, a.size, value, __ATOMIC_RELAXED);
-        else tps_sim_store(e, i, l, a.base[l] + offset, a.size, value);
-      }
+      store_lane(e, i, &a, l, f->lane[l] + f->reg[r], value);
     }
 }
 

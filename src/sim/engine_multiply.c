@@ -18,19 +18,9 @@
  * An element is a factor m in (-2, 2) and an exponent e. Built once for each
  * processor level.
  */
-#include "sim/engine_fragment.h"
-#include "sim/engine_lanes.h"
-#include "sim/engine_number.h"
+#include "sim/engine_multiply.h"
 
-enum {
-  MOST = 512,      /* elements of a matrix */
-  COLS = 8,        /* taken together */
-  NOWHERE = -2000, /* exponent of a zero: never the largest */
-  EXTRA = 25,      /* bits kept below the largest exponent */
-  FAR = 60         /* from here on nothing of a product is left */
-};
-
-#define EACH_COL for (unsigned j = 0; j < COLS; j++)
+enum { FAR = 60 }; /* from here on nothing of a product is left */
 
 /* --- elements ------------------------------------------------------------ */
 
@@ -104,14 +94,6 @@ static float special_value(uint8_t type, uint32_t bits) {
   return x >> (f.exponent + f.fraction) & 1 ? -INFINITY : INFINITY;
 }
 
-/* The j-th elements of all lanes' registers. */
-static void slice(const fragment *f, const uint32_t *row, unsigned j,
-                  uint32_t *to) {
-  unsigned bits = f->per == 1 ? 32 : 32u / f->per;
-  uint32_t mask = bits == 32 ? FULL : (1u << bits) - 1;
-  for (unsigned l = 0; l < LANES; l++) to[l] = row[l] >> (j * bits & 31) & mask;
-}
-
 static void take_floats(const fragment *f, const void *const *in, pieces *to) {
   _Alignas(64) uint32_t bits[LANES];
   _Alignas(64) float m[LANES];
@@ -134,83 +116,20 @@ static void take_floats(const fragment *f, const void *const *in, pieces *to) {
     }
 }
 
-/* Bits of an accumulator. */
-static void take_bits(const fragment *f, const void *const *in, uint32_t *to) {
-  _Alignas(64) uint32_t bits[LANES];
-  for (unsigned r = 0; r < f->regs; r++)
-    for (unsigned j = 0; j < f->per; j++) {
-      slice(f, in[r], j, bits);
-      uint32_t *at = to + f->reg[r] + j * f->step;
-      for (unsigned l = 0; l < LANES; l++) at[f->lane[l]] = bits[l];
-    }
-}
-
-static void give_bits(const fragment *f, const uint32_t *from,
-                      void *const *out) {
-  for (unsigned r = 0; r < f->regs; r++) {
-    uint32_t *d = out[r];
-    const uint32_t *at = from + f->reg[r];
-    if (f->per == 2)
-      for (unsigned l = 0; l < LANES; l++)
-        d[l] = at[f->lane[l]] | at[f->lane[l] + f->step] << 16;
-    else
-      for (unsigned l = 0; l < LANES; l++) d[l] = at[f->lane[l]];
-  }
-}
-
-/* --- results of a block -------------------------------------------------- */
-
-/* Cut to f32; 2^128 and beyond are infinite. */
-static inline uint32_t cut_to_f32(double v) {
-  if (fabs(v) >= 0x1p128) return v < 0 ? 0xff800000u : 0x7f800000u;
-  if (fabs(v) < 0x1p-126) return narrow(v, 23, -126, ROUND_RZ, 0x7fffffffu);
-  return bits_of((float)f64_of(bits_of64(v) & ~0x1fffffffull));
-}
-
-/* Rounded to f16. By way of an f32 that is odd when anything was lost. */
-static inline uint32_t round_to_f16(double v) {
-  uint64_t u = bits_of64(v), kept = u & ~0x1fffffffull;
-  kept |= (uint64_t)(u != kept) << 29;
-  uint32_t x = bits_of((float)f64_of(kept));
-  uint32_t sign = x >> 16 & 0x8000u, y = x & 0x7fffffffu;
-  uint32_t normal = (y - 0x38000000u + 0xfffu + (y >> 13 & 1)) >> 13;
-  uint32_t small = bits_of(f32_of(y) + 0.5f) - 0x3f000000u;
-  uint32_t r = y < 0x38800000u ? small : y < 0x477ff000u ? normal : 0x7c00u;
-  return sign | r;
-}
-
-static void results(const double *v, bool half, uint32_t *bits) {
-  uint32_t usual = 1;
-  EACH_COL { /* f32, when all are normal */
-    double size = fabs(v[j]);
-    usual &= (size >= 0x1p-126 || size == 0) && size < 0x1p127;
-  }
-  if (half) {
-    EACH_COL { bits[j] = round_to_f16(v[j]); }
-  } else if (usual) {
-    EACH_COL {
-      bits[j] = bits_of((float)f64_of(bits_of64(v[j]) & ~0x1fffffffull));
-    }
-  } else {
-    EACH_COL { bits[j] = cut_to_f32(v[j]); }
-  }
-}
-
 /* --- a block of products ------------------------------------------------- */
 
 typedef struct job {
   const matrix_site *s;
+  const taking *t;
   pieces a, b;
   uint32_t c[MOST / 2];
-  uint8_t order[64];    /* in which A's elements of a row are taken */
-  uint8_t pick[16][64]; /* the row of B that belongs to each */
 } job;
 
 /* Eight results of a row: products from `from` to `to` of the order, and an
  * accumulator cm × 2^ce. */
 static void sum(const job *w, unsigned row, unsigned col, unsigned from,
                 unsigned to, const float *cm, const int32_t *ce, double *v) {
-  const uint8_t *pick = w->pick[w->s->sparse ? row : 0];
+  const uint8_t *pick = pick_of(w->s, w->t, row), *order = w->t->order;
   const float *am = w->a.m + row * w->s->k;
   const int32_t *ae = w->a.e + row * w->s->k;
   const float *bm = w->b.m + col;
@@ -219,8 +138,8 @@ static void sum(const job *w, unsigned row, unsigned col, unsigned from,
   unsigned n = w->s->n, middle = (from + to) / 2;
   EACH_COL { top[j] = ce[j]; }
   for (unsigned k = from; k < to; k++) {
-    const int32_t *y = be + pick[w->order[k]] * n;
-    int32_t x = ae[w->order[k]];
+    const int32_t *y = be + pick[order[k]] * n;
+    int32_t x = ae[order[k]];
     EACH_COL { top[j] = x + y[j] > top[j] ? x + y[j] : top[j]; }
   }
 #define ADD_TERM(sum, product, exponent)                                       \
@@ -231,15 +150,15 @@ static void sum(const job *w, unsigned row, unsigned col, unsigned from,
     sum[j] += (int32_t)((product)*scale);                                      \
   }
   for (unsigned k = from; k < middle; k++) {
-    unsigned at = pick[w->order[k]] * n;
-    float x = am[w->order[k]];
-    int32_t e = ae[w->order[k]];
+    unsigned at = pick[order[k]] * n;
+    float x = am[order[k]];
+    int32_t e = ae[order[k]];
     ADD_TERM(low, x * bm[at + j], e + be[at + j])
   }
   for (unsigned k = middle; k < to; k++) {
-    unsigned at = pick[w->order[k]] * n;
-    float x = am[w->order[k]];
-    int32_t e = ae[w->order[k]];
+    unsigned at = pick[order[k]] * n;
+    float x = am[order[k]];
+    int32_t e = ae[order[k]];
     ADD_TERM(high, x * bm[at + j], e + be[at + j])
   }
   ADD_TERM(low, cm[j], ce[j])
@@ -253,11 +172,11 @@ static void sum(const job *w, unsigned row, unsigned col, unsigned from,
 /* What infinities and NaNs make of a result; 0 when there are none. */
 static float special_sum(const job *w, unsigned row, unsigned col,
                          unsigned from, unsigned to, float accumulator) {
-  const uint8_t *pick = w->pick[w->s->sparse ? row : 0];
+  const uint8_t *pick = pick_of(w->s, w->t, row), *order = w->t->order;
   float total = accumulator;
   for (unsigned k = from; k < to; k++) {
-    unsigned x = row * w->s->k + w->order[k];
-    unsigned y = pick[w->order[k]] * w->s->n + col;
+    unsigned x = row * w->s->k + order[k];
+    unsigned y = pick[order[k]] * w->s->n + col;
     float p = w->a.any_special ? w->a.special[x] : 0;
     float q = w->b.any_special ? w->b.special[y] : 0;
     if (p == 0 && q == 0) continue;
@@ -291,14 +210,6 @@ static void block(const job *w, unsigned row, unsigned col, unsigned from,
   EACH_COL { acc[j] = bits[j]; }
 }
 
-static inline uint32_t add_f32(uint32_t x, uint32_t y) {
-  return bits_of(canon(f32_of(x) + f32_of(y)));
-}
-static inline uint32_t add_f16(uint32_t x, uint32_t y) {
-  double v = (double)f16_to(x) + (double)f16_to(y);
-  return v == v ? round_to_f16(v) : 0x7fff;
-}
-
 static void chained(const job *w, unsigned row, unsigned col, uint32_t *acc) {
   uint8_t type = w->s->d.type;
   uint32_t products[COLS] = {0};
@@ -318,14 +229,13 @@ static void halves(const job *w, unsigned row, unsigned col, uint32_t *acc) {
   block(w, row, col, k / 2, k, type, type, acc);
 }
 
-static void set_order(job *w) {
-  unsigned k = w->s->k, half = k / 2;
+static void set_order(taking *t, const matrix_site *s) {
+  unsigned k = s->k, half = k / 2;
   for (unsigned x = 0; x < k; x++) {
     unsigned at = x;
-    if (w->s->sum == SUM_CHAINED)
-      at = (x >> 2) * 2 + (x & 1) + (x & 2 ? half : 0);
-    w->order[at] = (uint8_t)x;
-    w->pick[0][x] = (uint8_t)x;
+    if (s->sum == SUM_CHAINED) at = (x >> 2) * 2 + (x & 1) + (x & 2 ? half : 0);
+    t->order[at] = (uint8_t)x;
+    t->pick[0][x] = (uint8_t)x;
   }
 }
 
@@ -348,15 +258,14 @@ static unsigned group_bits(const matrix_site *s, const uint32_t *meta,
 }
 
 /* tf32: one of two; 4-bit integers: two pairs of four; else two of four. */
-static void set_picks(job *w, const uint32_t *meta) {
-  const matrix_site *s = w->s;
+static void set_picks(taking *t, const matrix_site *s, const uint32_t *meta) {
   unsigned bits = tps_sim_element_bits(s->a.type);
   unsigned each = bits == 32 ? 1 : bits == 4 ? 4 : 2;
   unsigned groups = s->k / each;
   for (unsigned row = 0; row < 16; row++)
     for (unsigned c = 0; c < groups; c++) {
       unsigned g = group_bits(s, meta, row, c, groups);
-      uint8_t *p = w->pick[row] + each * c;
+      uint8_t *p = t->pick[row] + each * c;
       if (each == 1) {
         p[0] = (uint8_t)(2 * c + (g >> 3));
         continue;
@@ -382,12 +291,11 @@ static void float_rows(job *w) {
     }
 }
 
-static void multiply_floats(const matrix_site *s, const void *const *in,
-                            void *const *out) {
+static void multiply_floats(const matrix_site *s, const taking *t,
+                            const void *const *in, void *const *out) {
   job w;
-  w.s = s;
-  set_order(&w);
-  if (s->sparse) set_picks(&w, in[s->meta_at]);
+  if (VARIANT(tps_sim_multiply_usual)(s, t, in, out)) return;
+  w.s = s, w.t = t;
   take_floats(&s->a, in, &w.a);
   take_floats(&s->b, in + s->b_at, &w.b);
   take_bits(&s->c, in + s->c_at, w.c);
@@ -439,94 +347,19 @@ static void multiply_f64(const matrix_site *s, const void *const *in,
   }
 }
 
-/* --- integers ------------------------------------------------------------ */
-
-static void take_integers(const fragment *f, const void *const *in,
-                          int32_t *to) {
-  _Alignas(64) uint32_t bits[LANES];
-  unsigned spare = 32 - tps_sim_element_bits(f->type);
-  bool sign = f->type == TPS_PTX_S8 || f->type == TPS_PTX_S4;
-  for (unsigned r = 0; r < f->regs; r++)
-    for (unsigned j = 0; j < f->per; j++) {
-      slice(f, in[r], j, bits);
-      int32_t *at = to + f->reg[r] + j * f->step;
-      for (unsigned l = 0; l < LANES; l++)
-        at[f->lane[l]] =
-            sign ? (int32_t)(bits[l] << spare) >> spare : (int32_t)bits[l];
-    }
-}
-
-static uint32_t add_clamped(uint32_t x, int32_t y) {
-  int64_t t = (int64_t)(int32_t)x + y;
-  t = t > INT32_MAX ? INT32_MAX : t < INT32_MIN ? INT32_MIN : t;
-  return (uint32_t)(int32_t)t;
-}
-
-typedef struct whole {
-  _Alignas(64) int32_t a[2048];
-  _Alignas(64) int32_t b[1024];
-  uint32_t c[MOST / 2];
-} whole;
-
-static void integer_row(const job *w, const whole *x, unsigned row,
-                        unsigned col, uint32_t *acc) {
-  const matrix_site *s = w->s;
-  const uint8_t *pick = w->pick[s->sparse ? row : 0];
-  int32_t total[COLS] = {0};
-  for (unsigned k = 0; k < s->k; k++) {
-    int32_t factor = x->a[row * s->k + k];
-    const int32_t *b = x->b + pick[k] * s->n + col;
-    EACH_COL { total[j] += factor * b[j]; }
-  }
-  if (s->saturate) EACH_COL {
-      acc[j] = add_clamped(acc[j], total[j]);
-    }
-  else EACH_COL {
-      acc[j] += (uint32_t)total[j];
-    }
-}
-
-static void multiply_integers(const matrix_site *s, const void *const *in,
-                              void *const *out) {
-  whole x;
-  job w;
-  w.s = s;
-  set_order(&w);
-  if (s->sparse) set_picks(&w, in[s->meta_at]);
-  take_integers(&s->a, in, x.a);
-  take_integers(&s->b, in + s->b_at, x.b);
-  take_bits(&s->c, in + s->c_at, x.c);
-  for (unsigned row = 0; row < s->m; row++)
-    for (unsigned col = 0; col < s->n; col += COLS)
-      integer_row(&w, &x, row, col, x.c + row * s->n + col);
-  give_bits(&s->d, x.c, out);
-}
-
-static void multiply_bits(const matrix_site *s, const void *const *in,
-                          void *const *out) {
-  uint32_t a[128], b[64], c[128];
-  unsigned words = s->k / 32u;
-  take_bits(&s->a, in, a);
-  take_bits(&s->b, in + s->b_at, b);
-  take_bits(&s->c, in + s->c_at, c);
-  for (unsigned row = 0; row < s->m; row++)
-    for (unsigned k = 0; k < words; k++) EACH_COL {
-        uint32_t x = a[row * words + k], y = b[k * COLS + j];
-        uint32_t both = s->conjunction ? x & y : x ^ y;
-        c[row * COLS + j] += (uint32_t)__builtin_popcount(both);
-      }
-  give_bits(&s->d, c, out);
-}
-
 void VARIANT(tps_sim_multiply)(const matrix_site *s, const void *const *in,
                                void *const *out);
 void VARIANT(tps_sim_multiply)(const matrix_site *s, const void *const *in,
                                void *const *out) {
+  taking t;
   switch (s->sum) {
-  case SUM_F32: multiply_f32(s, in, out); break;
-  case SUM_F64: multiply_f64(s, in, out); break;
-  case SUM_INTEGER: multiply_integers(s, in, out); break;
-  case SUM_BITS: multiply_bits(s, in, out); break;
-  default: multiply_floats(s, in, out); break;
+  case SUM_F32: multiply_f32(s, in, out); return;
+  case SUM_F64: multiply_f64(s, in, out); return;
+  case SUM_BITS: VARIANT(tps_sim_multiply_bits)(s, in, out); return;
+  default: break;
   }
+  set_order(&t, s);
+  if (s->sparse) set_picks(&t, s, in[s->meta_at]);
+  if (s->sum == SUM_INTEGER) VARIANT(tps_sim_multiply_integers)(s, &t, in, out);
+  else multiply_floats(s, &t, in, out);
 }
