@@ -54,6 +54,12 @@ local WORKS = {
       k.matmul_naive:launch({ grid = { 16, 16 }, block = { 16, 16 } },
         b.a, b.b, b.c, SIDE)
     end },
+  { "tensor", "matrix product, 256^3, wmma", file = OWN,
+    arrays = { a = "matrix.a", b = "matrix.b", c = "tensor.c" }, out = { "c" },
+    limit = 1e-3,
+    launch = function(k, b)
+      k.matmul_wmma:launch({ grid = { 8, 8 }, block = 128 }, b.a, b.b, b.c, SIDE)
+    end },
   { "nbody", "n-body step, 2048 bodies", file = CORPUS .. "06_nbody.cu",
     arrays = { p = "nbody.bodies", f = "nbody.forces" }, out = { "f" }, limit = 1e-3,
     launch = function(k, b)

@@ -1,5 +1,6 @@
 // Kernels of bench/engine.lua that no spec has: a scan in three steps, option prices,
-// and a Fourier transform. The others come from spec/corpus.
+// a Fourier transform, and a matrix product of f16. The others come from spec/corpus.
+#include <mma.h>
 
 // Each block's inclusive sums; the block's total to totals (if there are any).
 extern "C" __global__ void scan_blocks(const int* in, int* out, int* totals, int n) {
@@ -74,4 +75,29 @@ extern "C" __global__ void fft1024(const float2* in, float2* out, const float2* 
   }
   out[blockIdx.x * 1024 + t] = a[t];
   out[blockIdx.x * 1024 + t + 512] = a[t + 512];
+}
+
+// Floats multiplied as f16, with sums of f32: a block of four warps makes 32 x 32
+// elements, a warp 16 x 16 of them.
+extern "C" __global__ void matmul_wmma(const float* a, const float* b, float* c, int n) {
+  using namespace nvcuda::wmma;
+  __shared__ __align__(32) half as[32][16], bs[16][32];
+  int row = blockIdx.y * 32, col = blockIdx.x * 32, t = threadIdx.x;
+  int y = t >> 6 << 4, x = t >> 5 << 4 & 16;
+  fragment<accumulator, 16, 16, 16, float> sum;
+  fill_fragment(sum, 0.0f);
+  for (int k = 0; k < n; k += 16) {
+    for (int i = t; i < 512; i += 128) {
+      as[i >> 4][i & 15] = __float2half(a[(row + (i >> 4)) * n + k + (i & 15)]);
+      bs[i >> 5][i & 31] = __float2half(b[(k + (i >> 5)) * n + col + (i & 31)]);
+    }
+    __syncthreads();
+    fragment<matrix_a, 16, 16, 16, half, row_major> fa;
+    fragment<matrix_b, 16, 16, 16, half, row_major> fb;
+    load_matrix_sync(fa, &as[y][0], 16);
+    load_matrix_sync(fb, &bs[0][x], 32);
+    mma_sync(sum, fa, fb, sum);
+    __syncthreads();
+  }
+  store_matrix_sync(c + (row + y) * n + col + x, sum, n, mem_row_major);
 }

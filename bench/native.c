@@ -32,6 +32,7 @@ enum {
 static float saxpy_x[ELEMENTS], saxpy_y[ELEMENTS];
 static float matrix_a[SIDE * SIDE], matrix_b[SIDE * SIDE];
 static float tiled_c[SIDE * SIDE], naive_c[SIDE * SIDE];
+static float tensor_c[SIDE * SIDE];
 static float bodies[BODIES * 4], forces[BODIES * 3];
 static int32_t picture[WIDTH * WIDTH];
 static uint8_t letters[2 * ELEMENTS];
@@ -62,6 +63,7 @@ static const array arrays[] = {
     ARRAY("matrix.b", 'f', matrix_b),
     ARRAY("tiled.c", 'f', tiled_c),
     ARRAY("naive.c", 'f', naive_c),
+    ARRAY("tensor.c", 'f', tensor_c),
     ARRAY("nbody.bodies", 'f', bodies),
     ARRAY("nbody.forces", 'f', forces),
     ARRAY("mandelbrot.picture", 'i', picture),
@@ -149,20 +151,22 @@ static void product_naive(void) {
 
 enum { TILE = 16 };
 
-static void tile(int r0, int c0, int k0) {
+static void tile(float *to, int r0, int c0, int k0) {
   for (int r = r0; r < r0 + TILE; r++)
     for (int k = k0; k < k0 + TILE; k++)
       for (int c = c0; c < c0 + TILE; c++)
-        tiled_c[r * SIDE + c] +=
-            matrix_a[r * SIDE + k] * matrix_b[k * SIDE + c];
+        to[r * SIDE + c] += matrix_a[r * SIDE + k] * matrix_b[k * SIDE + c];
 }
 
-static void product_tiled(void) {
-  memset(tiled_c, 0, sizeof tiled_c);
+static void product_in_tiles(float *to) {
+  memset(to, 0, sizeof tiled_c);
   for (int r = 0; r < SIDE; r += TILE)
     for (int c = 0; c < SIDE; c += TILE)
-      for (int k = 0; k < SIDE; k += TILE) tile(r, c, k);
+      for (int k = 0; k < SIDE; k += TILE) tile(to, r, c, k);
 }
+
+static void product_tiled(void) { product_in_tiles(tiled_c); }
+static void product_tensor(void) { product_in_tiles(tensor_c); }
 
 static void nbody(void) {
   for (int i = 0; i < BODIES; i++) {
@@ -280,17 +284,12 @@ static const struct {
   const char *name;
   void (*run)(void);
 } works[] = {
-    {"saxpy", saxpy},
-    {"tiled", product_tiled},
-    {"naive", product_naive},
-    {"nbody", nbody},
-    {"mandelbrot", mandelbrot},
-    {"histogram", histogram},
-    {"reduction", reduction},
-    {"scan", scan},
-    {"stencil", stencil},
-    {"options", options},
-    {"fft", fft},
+    {"saxpy", saxpy},         {"tiled", product_tiled},
+    {"naive", product_naive}, {"tensor", product_tensor},
+    {"nbody", nbody},         {"mandelbrot", mandelbrot},
+    {"histogram", histogram}, {"reduction", reduction},
+    {"scan", scan},           {"stencil", stencil},
+    {"options", options},     {"fft", fft},
 };
 
 /* --- for Lua -------------------------------------------------------------- */

@@ -285,6 +285,35 @@ static inline uint32_t to_tf32(double x, int64_t flags) {
   }
   return tf32_from(adjust(x, flags), rounding);
 }
+/* Usual ones, without flags, to the nearest: loops that become vector code. */
+static inline uint32_t nearest_f16(float x) {
+  uint32_t u = bits_of(x), y = u & 0x7fffffffu;
+  uint32_t normal = (y - 0x38000000u + 0xfffu + (y >> 13 & 1)) >> 13;
+  uint32_t small = bits_of(f32_of(y) + 0.5f) - 0x3f000000u;
+  uint32_t r = y < 0x38800000u ? small : y < 0x477ff000u ? normal : 0x7c00u;
+  return y > 0x7f800000u ? 0x7fffu : r | (u >> 16 & 0x8000u);
+}
+static inline uint32_t nearest_bf16(float x) {
+  uint32_t u = bits_of(x), r = (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+  return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : r;
+}
+#define NARROW_F32(name, to, nearest)                                          \
+  HANDLER(name##_f32) {                                                        \
+    uint32_t *d = ROW(uint32_t, i->d);                                         \
+    const float *a = ROW(float, i->a);                                         \
+    if (i->imm == 0) BLEND(nearest(a[l]));                                     \
+    else BLEND(to((double)a[l], i->imm));                                      \
+    return i + 1;                                                              \
+  }                                                                            \
+  HANDLER(name##x2_f32) { /* the first source goes to the upper half */        \
+    uint32_t *d = ROW(uint32_t, i->d);                                         \
+    const float *a = ROW(float, i->a), *b = ROW(float, i->b);                  \
+    if (i->imm == 0) BLEND(nearest(a[l]) << 16 | nearest(b[l]));               \
+    else BLEND(to((double)a[l], i->imm) << 16 | to((double)b[l], i->imm));     \
+    return i + 1;                                                              \
+  }
+NARROW_F32(f16, to_f16, nearest_f16)
+NARROW_F32(bf16, to_bf16, nearest_bf16)
 #define NARROW(name, F, to)                                                    \
   HANDLER(name) {                                                              \
     uint32_t *d = ROW(uint32_t, i->d);                                         \
@@ -292,9 +321,7 @@ static inline uint32_t to_tf32(double x, int64_t flags) {
     BLEND(to((double)a[l], i->imm));                                           \
     return i + 1;                                                              \
   }
-NARROW(f16_f32, float, to_f16)
 NARROW(f16_f64, double, f64_to_f16)
-NARROW(bf16_f32, float, to_bf16)
 NARROW(bf16_f64, double, f64_to_bf16)
 NARROW(tf32_f32, float, to_tf32)
 /* Integers first become doubles whose low bits keep what was cut off. */
@@ -313,17 +340,6 @@ static inline double sticky(int64_t x, bool sign) {
   }
 FROM_64(f16_int, to_f16)
 FROM_64(bf16_int, to_bf16)
-/* The first source goes to the upper half. */
-#define NARROW_X2(name, to)                                                    \
-  HANDLER(name) {                                                              \
-    uint32_t *d = ROW(uint32_t, i->d);                                         \
-    const float *a = ROW(float, i->a), *b = ROW(float, i->b);                  \
-    BLEND(to((double)a[l], i->imm) << 16 | to((double)b[l], i->imm));          \
-    return i + 1;                                                              \
-  }
-NARROW_X2(f16x2_f32, to_f16)
-NARROW_X2(bf16x2_f32, to_bf16)
-
 /* Arithmetic on a half or on a pair of them: imm flags, count 1 or 2. */
 typedef struct halves_of {
   float x, y, z;
