@@ -199,11 +199,12 @@ INLINE unsigned b_at(const range *r, unsigned k) {
 }
 
 /* Eight sums: an accumulator, and the products of a row of A and eight columns
- * of B, whose rows are n elements. Not 0 when a sum may be too large. */
-INLINE words sum(const uint32_t *am, const int32_t *ae, const uint32_t *bm,
-                 const int32_t *be, unsigned n, const range *r,
-                 const uint32_t *cm, const int32_t *ce, bool half,
-                 uint32_t *to) {
+ * of B, whose rows are n elements. `odd` becomes not 0 when a sum may be too
+ * large. */
+INLINE void sum(const uint32_t *am, const int32_t *ae, const uint32_t *bm,
+                const int32_t *be, unsigned n, const range *r,
+                const uint32_t *cm, const int32_t *ce, bool half, uint32_t *to,
+                words *odd) {
   unsigned middle = (r->from + r->to) / 2;
   GET(words, top, ce);
   for (unsigned k = r->from; k < r->to; k++) {
@@ -230,7 +231,7 @@ INLINE words sum(const uint32_t *am, const int32_t *ae, const uint32_t *bm,
   doubles total = __builtin_convertvector(low, doubles) +
                   __builtin_convertvector(high, doubles);
   give_sums(&total, &unit, half, to);
-  return top > MOST_TOP;
+  *odd |= top > MOST_TOP;
 }
 
 /* --- the product --------------------------------------------------------- */
@@ -251,8 +252,8 @@ INLINE bool rows(panel *p, const matrix_site *s, const taking *t, unsigned m,
     for (unsigned col = 0; col < n; col += COLS) {
       unsigned at = row * n + col;
       range r = {from, to, t ? t->order : NULL, t ? pick_of(s, t, row) : NULL};
-      odd |= sum(p->a + row * k, p->ae + row * k, p->b + col, p->be + col, n,
-                 &r, p->c + at, p->ce + at, e.half_out, p->d + at);
+      sum(p->a + row * k, p->ae + row * k, p->b + col, p->be + col, n, &r,
+          p->c + at, p->ce + at, e.half_out, p->d + at, &odd);
     }
   memcpy(any, &odd, sizeof any);
   EACH_COL { all |= any[j]; }
