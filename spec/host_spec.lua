@@ -161,7 +161,7 @@ describe("the command line", function()
       "--warnings", "LUA_INIT",
       "TPSTREAM_DEVICE", "TPSTREAM_NVRTC", "TPSTREAM_SIM_DEVICES",
       "TPSTREAM_SIM_THREADS", "TPSTREAM_SIM_MEMORY", "TPSTREAM_SIM_CAPABILITY",
-      "TPSTREAM_SIM_TIMEOUT", "TPSTREAM_SIM_SEED",
+      "TPSTREAM_SIM_TIMEOUT", "TPSTREAM_SIM_PEERS", "TPSTREAM_SIM_SEED",
     } do
       assert.matches(word, r.stdout, 1, true)
     end
@@ -561,6 +561,7 @@ describe("--json", function()
     assert.equal(64 << 20, i.simulated.memory)
     assert.equal(1500000000, i.simulated.timeout_ns)
     assert.equal("18446744073709551615", i.simulated.seed)
+    assert.is_true(i.simulated.peers)
     assert.is_true(#i.devices >= 1)
     assert.is_true(i.nvrtc == "null" or i.nvrtc.path:find "libnvrtc" ~= nil)
     assert.equal(i.nvrtc == "null", i.nvrtc_error ~= "null")

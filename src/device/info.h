@@ -21,6 +21,7 @@ typedef struct tps_sim_settings {
   uint64_t memory;  /* bytes a device */
   uint64_t seed;
   uint64_t timeout_ns; /* 0: no limit */
+  bool peers;          /* kernels may use other devices' memory */
   int capability;      /* 80 or 90 */
 } tps_sim_settings;
 

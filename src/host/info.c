@@ -148,6 +148,7 @@ static void print_sim(const info *i) {
     printf("  TPSTREAM_SIM_TIMEOUT     %" PRIu64 " ms\n",
            s->timeout_ns / 1000000);
   else puts("  TPSTREAM_SIM_TIMEOUT     no limit");
+  printf("  TPSTREAM_SIM_PEERS       %d\n", s->peers);
   printf("  TPSTREAM_SIM_SEED        %" PRIu64 "\n", s->seed);
 }
 
@@ -216,6 +217,7 @@ static void write_sim(host_json *json, const info *i) {
     host_json_integer(json, "memory", (int64_t)s->memory);
     host_json_string(json, "capability", capability);
     host_json_integer(json, "timeout_ns", (int64_t)s->timeout_ns);
+    host_json_boolean(json, "peers", s->peers);
     host_json_string(json, "seed", seed);
   }
   host_json_close(json, '}');

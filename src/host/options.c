@@ -41,7 +41,7 @@ static const char help[] =
     "TPSTREAM_CACHE=0 (nothing is kept), TPSTREAM_CACHE_DIR, TPSTREAM_CACHE_SIZE;\n"
     "for the simulated device TPSTREAM_SIM_DEVICES, TPSTREAM_SIM_THREADS,\n"
     "TPSTREAM_SIM_MEMORY, TPSTREAM_SIM_CAPABILITY, TPSTREAM_SIM_TIMEOUT,\n"
-    "TPSTREAM_SIM_SEED (--info shows their values).\n"
+    "TPSTREAM_SIM_PEERS, TPSTREAM_SIM_SEED (--info shows their values).\n"
     "\n"
     "Exit status: 0, 1 script error, 2 bad usage, 3 no such device.\n";
 

@@ -317,14 +317,13 @@ void tps_memory_hold(tps_memory *memory);
 int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
                      tps_error *err);
 
-/* True when work of the device reaches the memory as it is: its own, and on
- * GPUs all page-locked memory. (Each simulated device has a space of its own.)
- */
+/* True when work of the device reaches the memory as it is: its own, and all
+ * page-locked memory of its kind. */
 static inline bool tps_memory_near(const tps_memory *memory,
                                    const tps_device *device) {
   return memory->device == device ||
          (memory->kind == TPS_MEMORY_PINNED &&
-          memory->device->kind == TPS_CUDA && device->kind == TPS_CUDA);
+          memory->device->kind == device->kind);
 }
 
 /* Finds or makes the mark of the stream, ordering a first use after the

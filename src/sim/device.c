@@ -23,6 +23,7 @@ typedef struct settings {
   uint64_t memory;
   uint64_t seed;
   uint64_t timeout_ns;
+  uint64_t peers;
   int capability;
 } settings;
 
@@ -147,6 +148,10 @@ static int read_settings(settings *s, tps_error *err) {
   if (code == 0)
     code = read_count("TPSTREAM_SIM_SEED", 0, UINT64_MAX,
                       "0 to 18446744073709551615 are allowed", &s->seed, err);
+  s->peers = 1;
+  if (code == 0)
+    code = read_count("TPSTREAM_SIM_PEERS", 0, 1, "0 and 1 are allowed",
+                      &s->peers, err);
   if (code == 0) code = read_memory(&s->memory, err);
   if (code == 0) code = read_timeout(&s->timeout_ns, err);
   if (code == 0) code = read_capability(&s->capability, err);
@@ -170,6 +175,7 @@ int tps_sim_settings_read(tps_sim_settings *out, tps_error *err) {
                             .memory = s.memory,
                             .seed = s.seed,
                             .timeout_ns = s.timeout_ns,
+                            .peers = s.peers != 0,
                             .capability = s.capability};
   return 0;
 }
@@ -264,7 +270,8 @@ static tps_device_stream *default_stream(tps_device *face) {
 }
 
 static bool can_access_peer(tps_device *face, tps_device *other) {
-  return face == other; /* each has an address space of its own */
+  if (other->kind != TPS_SIM) return false;
+  return face == other || to_device(face)->peers;
 }
 
 void tps_sim_tidy(tps_sim_device *device) {
@@ -377,6 +384,7 @@ int tps_sim_device_open(int ordinal, tps_device **out, tps_error *err) {
   describe(&device->base.properties, &s);
   device->seed = s.seed;
   device->timeout_ns = s.timeout_ns;
+  device->peers = s.peers != 0;
   pthread_mutex_init(&device->print_lock, NULL);
   code = set_up(device, &s, err);
   if (code != 0) {

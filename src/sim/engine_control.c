@@ -363,7 +363,8 @@ HANDLER(free) {
     uint64_t p = argument64(e, s, 0, l);
     if (!p) continue;
     tps_sim_allocation *a = tps_sim_find(space, p);
-    if (!a || a->base != p || a->kind != TPS_SIM_HEAP)
+    if (!a || a->base != p || a->kind != TPS_SIM_HEAP ||
+        (a->owner != space && atomic_load(&a->live)))
       tps_sim_fault(e, i, (int)l, TPS_ILLEGAL_ADDRESS,
                     "free of 0x%llx, which malloc has not returned",
                     (unsigned long long)p);

@@ -33,7 +33,8 @@ static const tps_sim_view *look_up(engine *e, const insn *i, unsigned lane,
   uint8_t other = surface ? TPS_SIM_TEXTURE : TPS_SIM_SURFACE;
   if (handle == 0) bad_handle(e, i, lane, surface, "a null handle");
   tps_sim_allocation *m = tps_sim_find(e->launch->space, handle);
-  if (m == NULL || m->base != handle || (m->kind != kind && m->kind != other))
+  if (m == NULL || m->base != handle || (m->kind != kind && m->kind != other) ||
+      (m->owner != e->launch->space && atomic_load(&m->live)))
     bad_handle(e, i, lane, surface,
                surface ? "there is no such surface"
                        : "there is no such texture");

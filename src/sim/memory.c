@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * The simulated device's address space. Addresses only ever grow: there is room
+ * The address space of all simulated devices: like a GPU's it is one for all, so
+ * that an address means the same bytes wherever it is used, and each device has a
+ * part of it that counts as its memory. Addresses only ever grow: there is room
  * for 2^63 bytes, so no range is given out twice, a stale pointer never meets
  * another's memory, and the table of ranges stays sorted by appending.
  *
@@ -68,14 +70,13 @@ typedef struct list {
   uint64_t ranges;
 } list;
 
-struct tps_sim_space {
+typedef struct universe {
+  unsigned spaces; /* that lie in it */
   pthread_mutex_t lock;
   _Atomic(table *) table;
   table *retired;
   _Atomic uint64_t epoch;
   uint64_t next; /* address */
-  uint64_t total, used;
-  uint64_t heap; /* of what is used: device-side malloc */
   /* The dead in order of death; those of `kept` still have their bytes. */
   list bare, kept;
   uint64_t kept_bytes;
@@ -83,7 +84,16 @@ struct tps_sim_space {
   list spare; /* structs for new allocations */
   size_class classes[CLASSES];
   slab *slabs;
+} universe;
+
+struct tps_sim_space {
+  universe *u;
+  uint64_t total, used;
+  uint64_t heap; /* of what is used: device-side malloc */
 };
+
+static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
+static universe *the_universe; /* while there is any space */
 
 /* --- lists ---------------------------------------------------------------- */
 
@@ -106,12 +116,12 @@ static tps_sim_allocation *pop(list *l) {
 
 /* --- host memory ---------------------------------------------------------- */
 
-static unsigned char *new_slab(tps_sim_space *space, size_t bytes) {
+static unsigned char *new_slab(universe *u, size_t bytes) {
   slab *s = aligned_alloc(64, sizeof *s + bytes);
   if (s == NULL) return NULL;
   memset(s, 0, sizeof *s + bytes);
-  s->next = space->slabs;
-  space->slabs = s;
+  s->next = u->slabs;
+  u->slabs = s;
   return s->bytes;
 }
 
@@ -121,9 +131,9 @@ static unsigned class_of(uint64_t bytes) {
   return c;
 }
 
-static void *small_new(tps_sim_space *space, uint64_t bytes) {
+static void *small_new(universe *u, uint64_t bytes) {
   unsigned c = class_of(bytes);
-  size_class *k = &space->classes[c];
+  size_class *k = &u->classes[c];
   size_t size = (size_t)256 << c;
   if (k->free != NULL) {
     chunk *old = k->free;
@@ -133,7 +143,7 @@ static void *small_new(tps_sim_space *space, uint64_t bytes) {
   if (k->fresh_bytes < size) {
     /* Little at first: a script with three small buffers stays small. */
     size_t slab_bytes = size * 16 < SLAB_BYTES ? size * 16 : SLAB_BYTES;
-    unsigned char *fresh = new_slab(space, slab_bytes);
+    unsigned char *fresh = new_slab(u, slab_bytes);
     if (fresh == NULL) return NULL;
     k->fresh = fresh;
     k->fresh_bytes = slab_bytes;
@@ -144,8 +154,8 @@ static void *small_new(tps_sim_space *space, uint64_t bytes) {
   return p;
 }
 
-static unsigned char *host_new(tps_sim_space *space, uint64_t bytes) {
-  if (bytes <= SMALL) return small_new(space, bytes);
+static unsigned char *host_new(universe *u, uint64_t bytes) {
+  if (bytes <= SMALL) return small_new(u, bytes);
   void *p =
       mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
            /* cppcheck-suppress invalidFunctionArg; no file goes with it */
@@ -154,14 +164,14 @@ static unsigned char *host_new(tps_sim_space *space, uint64_t bytes) {
   return p == MAP_FAILED ? NULL : p;
 }
 
-static void host_free(tps_sim_space *space, void *host, uint64_t bytes) {
+static void host_free(universe *u, void *host, uint64_t bytes) {
   if (host == NULL) return;
   if (bytes > SMALL) {
     munmap(host, (size_t)bytes);
     return;
   }
   chunk *c = host;
-  size_class *k = &space->classes[class_of(bytes)];
+  size_class *k = &u->classes[class_of(bytes)];
   c->next = k->free;
   k->free = c;
 }
@@ -179,29 +189,29 @@ static table *table_new(size_t capacity) {
 }
 
 /* Makes `t` the one that readers see; the old one waits for its last reader. */
-static void publish(tps_sim_space *space, table *t) {
-  table *old = atomic_load_explicit(&space->table, memory_order_relaxed);
-  atomic_store_explicit(&space->table, t, memory_order_release);
-  old->retired = atomic_fetch_add(&space->epoch, 1);
-  old->next = space->retired;
-  space->retired = old;
+static void publish(universe *u, table *t) {
+  table *old = atomic_load_explicit(&u->table, memory_order_relaxed);
+  atomic_store_explicit(&u->table, t, memory_order_release);
+  old->retired = atomic_fetch_add(&u->epoch, 1);
+  old->next = u->retired;
+  u->retired = old;
 }
 
-static bool make_room(tps_sim_space *space) {
-  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+static bool make_room(universe *u) {
+  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
   size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
   if (count < t->capacity) return true;
   table *bigger = table_new(t->capacity * 2);
   if (bigger == NULL) return false;
   memcpy(bigger->ranges, t->ranges, count * sizeof t->ranges[0]);
   atomic_init(&bigger->count, count);
-  publish(space, bigger);
+  publish(u, bigger);
   return true;
 }
 
 /* There must be room. */
-static void append(tps_sim_space *space, tps_sim_allocation *a) {
-  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+static void append(universe *u, tps_sim_allocation *a) {
+  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
   size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
   t->ranges[count] = (range){a->base, a->size, a};
   atomic_store_explicit(&t->count, count + 1, memory_order_release);
@@ -224,21 +234,19 @@ static size_t ranges_below(const table *t, size_t count, uint64_t address) {
 
 /* --- the space ------------------------------------------------------------ */
 
-int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err) {
-  tps_sim_space *space = calloc(1, sizeof *space);
+static universe *universe_new(void) {
+  universe *u = calloc(1, sizeof *u);
   table *t = table_new(64);
-  if (space == NULL || t == NULL) {
-    free(space);
+  if (u == NULL || t == NULL) {
+    free(u);
     free(t);
-    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for an address space");
+    return NULL;
   }
-  pthread_mutex_init(&space->lock, NULL);
-  atomic_init(&space->table, t);
-  atomic_init(&space->epoch, 1);
-  space->next = TPS_SIM_GLOBAL_BASE;
-  space->total = total;
-  *out = space;
-  return 0;
+  pthread_mutex_init(&u->lock, NULL);
+  atomic_init(&u->table, t);
+  atomic_init(&u->epoch, 1);
+  u->next = TPS_SIM_GLOBAL_BASE;
+  return u;
 }
 
 static void free_tables(table *t) {
@@ -249,22 +257,38 @@ static void free_tables(table *t) {
   }
 }
 
-void tps_sim_space_destroy(tps_sim_space *space) {
-  if (space == NULL) return;
-  table *t = atomic_load(&space->table);
+static void universe_destroy(universe *u) {
+  table *t = atomic_load(&u->table);
   for (size_t i = 0; i < atomic_load(&t->count); i++) {
     tps_sim_allocation *a = t->ranges[i].allocation;
-    if (a->size > SMALL) host_free(space, a->host, a->size);
+    if (a->size > SMALL) host_free(u, a->host, a->size);
   }
   free(t);
-  free_tables(space->retired);
-  while (space->slabs != NULL) {
-    slab *next = space->slabs->next;
-    free(space->slabs);
-    space->slabs = next;
+  free_tables(u->retired);
+  while (u->slabs != NULL) {
+    slab *next = u->slabs->next;
+    free(u->slabs);
+    u->slabs = next;
   }
-  pthread_mutex_destroy(&space->lock);
-  free(space);
+  pthread_mutex_destroy(&u->lock);
+  free(u);
+}
+
+int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err) {
+  tps_sim_space *space = calloc(1, sizeof *space);
+  pthread_mutex_lock(&the_lock);
+  if (the_universe == NULL) the_universe = universe_new();
+  universe *u = the_universe;
+  if (space != NULL && u != NULL) u->spaces++;
+  pthread_mutex_unlock(&the_lock);
+  if (space == NULL || u == NULL) {
+    free(space);
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for an address space");
+  }
+  space->u = u;
+  space->total = total;
+  *out = space;
+  return 0;
 }
 
 static uint64_t rounded(uint64_t bytes) {
@@ -285,40 +309,41 @@ static uint64_t heap_charge(uint64_t bytes) {
   return (bytes + 15) / 16 * 16 + 16;
 }
 
-static tps_sim_allocation *struct_new(tps_sim_space *space) {
-  if (space->spare.first == NULL) {
+static tps_sim_allocation *struct_new(universe *u) {
+  if (u->spare.first == NULL) {
     tps_sim_allocation *fresh = (tps_sim_allocation *)(void *)new_slab(
-        space, STRUCTS_PER_SLAB * sizeof(tps_sim_allocation));
+        u, STRUCTS_PER_SLAB * sizeof(tps_sim_allocation));
     if (fresh == NULL) return NULL;
-    for (size_t i = 0; i < STRUCTS_PER_SLAB; i++)
-      push(&space->spare, &fresh[i]);
+    for (size_t i = 0; i < STRUCTS_PER_SLAB; i++) push(&u->spare, &fresh[i]);
   }
-  return pop(&space->spare);
+  return pop(&u->spare);
 }
 
 /* Guard zones grow with the allocation, since addresses cost nothing: twice its
  * size past its end is still nobody's. */
-static uint64_t take_addresses(tps_sim_space *space, uint64_t bytes) {
+static uint64_t take_addresses(universe *u, uint64_t bytes) {
   uint64_t guard = rounded(bytes) * 2;
   if (guard < GUARD_LEAST) guard = GUARD_LEAST;
   if (guard > GUARD_MOST) guard = GUARD_MOST;
-  uint64_t base = space->next;
-  space->next += rounded(bytes) + guard;
+  uint64_t base = u->next;
+  u->next += rounded(bytes) + guard;
   return base;
 }
 
 /* Lock held; the size is known to fit. NULL when out of host memory. */
 static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
                                tps_sim_memory_kind kind) {
-  if (!make_room(space)) return NULL;
-  tps_sim_allocation *a = struct_new(space);
+  universe *u = space->u;
+  if (!make_room(u)) return NULL;
+  tps_sim_allocation *a = struct_new(u);
   if (a == NULL) return NULL;
-  unsigned char *host = host_new(space, bytes);
+  unsigned char *host = host_new(u, bytes);
   if (host == NULL) {
-    push(&space->spare, a);
+    push(&u->spare, a);
     return NULL;
   }
-  a->base = take_addresses(space, bytes);
+  a->owner = space;
+  a->base = take_addresses(u, bytes);
   a->size = bytes;
   a->host = host;
   a->kind = (uint8_t)kind;
@@ -330,7 +355,7 @@ static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
   atomic_store_explicit(&a->live, true, memory_order_relaxed);
   space->used += charge(a);
   if (kind == TPS_SIM_HEAP) space->heap += heap_charge(bytes);
-  append(space, a);
+  append(u, a);
   return a;
 }
 
@@ -368,7 +393,7 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
                            tps_sim_allocation **out, tps_error *err) {
   if (bytes == 0)
     return tps_fail(err, TPS_INVALID_VALUE, "allocation of 0 bytes");
-  pthread_mutex_lock(&space->lock);
+  pthread_mutex_lock(&space->u->lock);
   uint64_t used = space->used > credit ? space->used - credit : 0;
   uint64_t left = space->total > used ? space->total - used : 0;
   int code = 0;
@@ -387,7 +412,7 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
         "the host has no %llu bytes for the simulated device",
         (unsigned long long)bytes);
   }
-  pthread_mutex_unlock(&space->lock);
+  pthread_mutex_unlock(&space->u->lock);
   return code;
 }
 
@@ -397,56 +422,87 @@ int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
   return tps_sim_allocate_ahead(space, bytes, kind, 0, out, err);
 }
 
-static void look_if_overfull(tps_sim_space *space) {
+static void look_if_overfull(universe *u) {
   bool overfull =
-      space->kept_bytes > QUARANTINE_BYTES ||
-      space->bare.ranges + space->kept.ranges > QUARANTINE_RANGES + EVICT_BATCH;
-  atomic_store_explicit(&space->overfull, overfull, memory_order_relaxed);
+      u->kept_bytes > QUARANTINE_BYTES ||
+      u->bare.ranges + u->kept.ranges > QUARANTINE_RANGES + EVICT_BATCH;
+  atomic_store_explicit(&u->overfull, overfull, memory_order_relaxed);
+}
+
+/* Lock held. */
+static void bury(tps_sim_allocation *a, const char *source, int line) {
+  if (!atomic_load_explicit(&a->live, memory_order_relaxed)) return;
+  tps_sim_space *space = a->owner; /* may be gone where it is dead */
+  universe *u = space->u;
+  a->free_source = source != NULL ? source : "";
+  a->free_line = line;
+  space->used -= charge(a);
+  if (a->kind == TPS_SIM_HEAP) space->heap -= heap_charge(a->size);
+  u->kept_bytes += a->size;
+  a->died = atomic_fetch_add(&u->epoch, 1);
+  push(&u->kept, a);
+  atomic_store_explicit(&a->live, false, memory_order_release);
+  look_if_overfull(u);
 }
 
 void tps_sim_free(tps_sim_space *space, tps_sim_allocation *a,
                   const char *source, int line) {
-  pthread_mutex_lock(&space->lock);
-  if (atomic_load_explicit(&a->live, memory_order_relaxed)) {
-    a->free_source = source != NULL ? source : "";
-    a->free_line = line;
-    space->used -= charge(a);
-    if (a->kind == TPS_SIM_HEAP) space->heap -= heap_charge(a->size);
-    space->kept_bytes += a->size;
-    a->died = atomic_fetch_add(&space->epoch, 1);
-    push(&space->kept, a);
-    atomic_store_explicit(&a->live, false, memory_order_release);
-    look_if_overfull(space);
-  }
-  pthread_mutex_unlock(&space->lock);
+  pthread_mutex_lock(&space->u->lock);
+  bury(a, source, line);
+  pthread_mutex_unlock(&space->u->lock);
+}
+
+/* --- the end --------------------------------------------------------------- */
+
+/* What one device leaves in a universe that others live on in. */
+static void free_all(tps_sim_space *space) {
+  universe *u = space->u;
+  pthread_mutex_lock(&u->lock);
+  const table *t = atomic_load(&u->table);
+  for (size_t i = 0; i < atomic_load(&t->count); i++)
+    if (atomic_load(&t->ranges[i].allocation->live) &&
+        t->ranges[i].allocation->owner == space)
+      bury(t->ranges[i].allocation, "", 0);
+  pthread_mutex_unlock(&u->lock);
+}
+
+void tps_sim_space_destroy(tps_sim_space *space) {
+  if (space == NULL) return;
+  universe *u = space->u;
+  pthread_mutex_lock(&the_lock);
+  bool last = --u->spaces == 0;
+  if (last) the_universe = NULL;
+  pthread_mutex_unlock(&the_lock);
+  if (last) universe_destroy(u);
+  else free_all(space);
+  free(space);
 }
 
 /* --- reclaiming ----------------------------------------------------------- */
 
 /* Takes the bytes of the oldest dead until the quarantine fits. */
-static void strip(tps_sim_space *space, uint64_t epoch) {
-  while (space->kept_bytes > QUARANTINE_BYTES &&
-         space->kept.first->died < epoch) {
-    tps_sim_allocation *a = pop(&space->kept);
-    space->kept_bytes -= a->size;
-    host_free(space, a->host, a->size);
+static void strip(universe *u, uint64_t epoch) {
+  while (u->kept_bytes > QUARANTINE_BYTES && u->kept.first->died < epoch) {
+    tps_sim_allocation *a = pop(&u->kept);
+    u->kept_bytes -= a->size;
+    host_free(u, a->host, a->size);
     a->host = NULL;
-    push(&space->bare, a);
+    push(&u->bare, a);
   }
 }
 
 /* Moves the oldest dead, at the most `count`, from the lists to `gone`; marked
  * by a death at 0. */
-static void pick_oldest(tps_sim_space *space, uint64_t count, uint64_t epoch,
+static void pick_oldest(universe *u, uint64_t count, uint64_t epoch,
                         list *gone) {
   while (gone->ranges < count) {
-    bool bare = space->bare.first != NULL;
-    list *from = bare ? &space->bare : &space->kept;
+    bool bare = u->bare.first != NULL;
+    list *from = bare ? &u->bare : &u->kept;
     if (from->first == NULL || from->first->died >= epoch) break;
     tps_sim_allocation *a = pop(from);
     if (!bare) {
-      space->kept_bytes -= a->size;
-      host_free(space, a->host, a->size);
+      u->kept_bytes -= a->size;
+      host_free(u, a->host, a->size);
       a->host = NULL;
     }
     a->died = 0;
@@ -459,25 +515,25 @@ static bool is_gone(const tps_sim_allocation *a) {
 }
 
 /* Takes the oldest dead out of the table; their structs serve again. */
-static void evict(tps_sim_space *space, uint64_t epoch) {
-  uint64_t dead = space->bare.ranges + space->kept.ranges;
+static void evict(universe *u, uint64_t epoch) {
+  uint64_t dead = u->bare.ranges + u->kept.ranges;
   if (dead <= QUARANTINE_RANGES + EVICT_BATCH) return;
-  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
   size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
   table *smaller = table_new(t->capacity);
   if (smaller == NULL) return; /* the next reclaim tries again */
   list gone = {0};
-  pick_oldest(space, dead - QUARANTINE_RANGES, epoch, &gone);
+  pick_oldest(u, dead - QUARANTINE_RANGES, epoch, &gone);
   size_t n = 0;
   for (size_t i = 0; i < count; i++)
     if (!is_gone(t->ranges[i].allocation)) smaller->ranges[n++] = t->ranges[i];
   atomic_init(&smaller->count, n);
-  publish(space, smaller);
-  for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;) push(&space->spare, a);
+  publish(u, smaller);
+  for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;) push(&u->spare, a);
 }
 
-static void drop_tables(tps_sim_space *space, uint64_t epoch) {
-  for (table **p = &space->retired; *p != NULL;) {
+static void drop_tables(universe *u, uint64_t epoch) {
+  for (table **p = &u->retired; *p != NULL;) {
     table *t = *p;
     if (t->retired < epoch) {
       *p = t->next;
@@ -489,20 +545,21 @@ static void drop_tables(tps_sim_space *space, uint64_t epoch) {
 }
 
 uint64_t tps_sim_space_epoch(tps_sim_space *space) {
-  return atomic_load(&space->epoch);
+  return atomic_load(&space->u->epoch);
 }
 
 bool tps_sim_space_is_overfull(tps_sim_space *space) {
-  return atomic_load_explicit(&space->overfull, memory_order_relaxed);
+  return atomic_load_explicit(&space->u->overfull, memory_order_relaxed);
 }
 
 void tps_sim_space_reclaim_before(tps_sim_space *space, uint64_t epoch) {
-  pthread_mutex_lock(&space->lock);
-  strip(space, epoch);
-  evict(space, epoch);
-  drop_tables(space, epoch);
-  look_if_overfull(space);
-  pthread_mutex_unlock(&space->lock);
+  universe *u = space->u;
+  pthread_mutex_lock(&u->lock);
+  strip(u, epoch);
+  evict(u, epoch);
+  drop_tables(u, epoch);
+  look_if_overfull(u);
+  pthread_mutex_unlock(&u->lock);
 }
 
 void tps_sim_space_reclaim(tps_sim_space *space) {
@@ -511,16 +568,16 @@ void tps_sim_space_reclaim(tps_sim_space *space) {
 
 void tps_sim_space_info(tps_sim_space *space, uint64_t *free_bytes,
                         uint64_t *total) {
-  pthread_mutex_lock(&space->lock);
+  pthread_mutex_lock(&space->u->lock);
   *free_bytes = space->total > space->used ? space->total - space->used : 0;
   *total = space->total;
-  pthread_mutex_unlock(&space->lock);
+  pthread_mutex_unlock(&space->u->lock);
 }
 
 /* --- looking up ----------------------------------------------------------- */
 
 tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address) {
-  table *t = atomic_load_explicit(&space->table, memory_order_acquire);
+  table *t = atomic_load_explicit(&space->u->table, memory_order_acquire);
   size_t count = atomic_load_explicit(&t->count, memory_order_acquire);
   size_t below = ranges_below(t, count, address);
   if (below == 0) return NULL;
@@ -529,9 +586,9 @@ tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address) {
 }
 
 tps_sim_allocation *tps_sim_lookup(tps_sim_space *space, uint64_t address) {
-  pthread_mutex_lock(&space->lock);
+  pthread_mutex_lock(&space->u->lock);
   tps_sim_allocation *a = tps_sim_find(space, address);
-  pthread_mutex_unlock(&space->lock);
+  pthread_mutex_unlock(&space->u->lock);
   return a;
 }
 
@@ -561,13 +618,13 @@ static tps_sim_allocation *nearer(tps_sim_allocation *a, tps_sim_allocation *b,
 
 tps_sim_allocation *tps_sim_find_nearest(tps_sim_space *space,
                                          uint64_t address) {
-  pthread_mutex_lock(&space->lock);
-  table *t = atomic_load_explicit(&space->table, memory_order_relaxed);
+  pthread_mutex_lock(&space->u->lock);
+  table *t = atomic_load_explicit(&space->u->table, memory_order_relaxed);
   size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
   tps_sim_allocation *best = NULL;
   for (size_t i = 0; i < count; i++)
     if (t->ranges[i].allocation->kind != TPS_SIM_INTERNAL)
       best = nearer(best, t->ranges[i].allocation, address);
-  pthread_mutex_unlock(&space->lock);
+  pthread_mutex_unlock(&space->u->lock);
   return best;
 }

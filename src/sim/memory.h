@@ -55,9 +55,12 @@ typedef enum tps_sim_memory_kind {
   TPS_SIM_INTERNAL
 } tps_sim_memory_kind;
 
+typedef struct tps_sim_space tps_sim_space;
+
 typedef struct tps_sim_allocation {
-  uint64_t base; /* device address */
-  uint64_t size; /* bytes */
+  tps_sim_space *owner; /* while it lives: the device's whose memory it is */
+  uint64_t base;        /* device address */
+  uint64_t size;        /* bytes */
   unsigned char *host;
   uint8_t kind; /* tps_sim_memory_kind */
   atomic_bool live;
@@ -74,8 +77,8 @@ typedef struct tps_sim_allocation {
   struct tps_sim_allocation *next; /* in the list of the dead, or of structs */
 } tps_sim_allocation;
 
-typedef struct tps_sim_space tps_sim_space;
-
+/* A device's part of the address space that all devices of the process share:
+ * what lies in another's part is found as well. */
 int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err);
 void tps_sim_space_destroy(tps_sim_space *space);
 
@@ -90,10 +93,11 @@ int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
 int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
                            tps_sim_memory_kind kind, uint64_t credit,
                            tps_sim_allocation **out, tps_error *err);
-/* Marks the allocation dead at once; its bytes are kept until reclaimed. */
+/* Marks the allocation, whose owner `space` is, dead at once; its bytes are kept
+ * until reclaimed. */
 void tps_sim_free(tps_sim_space *space, tps_sim_allocation *allocation,
                   const char *source, int line);
-/* Returns dead memory to the host, but for the latest (a quarantine of 64 MiB
+/* Returns dead memory of all devices to the host, but for the latest (a quarantine of 64 MiB
  * or 4096 ranges whose structs stay to name use after free; large ones give
  * their pages back and keep the struct). Only while no kernel executes. */
 void tps_sim_space_reclaim(tps_sim_space *space);

@@ -111,52 +111,47 @@ void tps_sim_unlock(tps_sim_pool *pool) {
   destroy_modules(unloaded);
 }
 
-/* True when the task reads or writes the device's memory; its epoch there. */
-static bool uses(const tps_sim_task *task, const tps_sim_device *device,
-                 uint64_t *epoch) {
-  *epoch = task->epoch;
-  if (task->kind != TPS_SIM_TASK_COPY) return task->device == device;
-  bool reads = task->u.copy.from_device == device;
-  bool writes = task->u.copy.to_device == device;
-  *epoch = writes ? task->u.copy.to_epoch : task->u.copy.from_epoch;
-  return reads || writes;
-}
-
-/* Lock held. Whether anything that runs uses the device's memory; lowers
- * *oldest to the oldest epoch among it. */
-static bool is_used(const tps_sim_pool *pool, const tps_sim_device *device,
-                    uint64_t *oldest) {
-  bool used = false;
-  uint64_t epoch;
+/* Lock held. Calls `visit` for each task that runs or is about to. */
+static bool any_task(const tps_sim_pool *pool,
+                     bool (*visit)(const tps_sim_task *, void *), void *data) {
   for (int level = 0; level < TPS_SIM_LEVELS; level++) {
     const tps_sim_task *first = pool->rings[level], *task = first;
     if (first == NULL) continue;
     do {
-      if (uses(task, device, &epoch)) {
-        used = true;
-        *oldest = least(*oldest, epoch);
-      }
+      if (visit(task, data)) return true;
       task = task->ring_next;
     } while (task != first);
   }
-  return used;
+  return false;
 }
 
+static bool note_epoch(const tps_sim_task *task, void *oldest) {
+  *(uint64_t *)oldest = least(*(uint64_t *)oldest, task->epoch);
+  return false;
+}
+
+/* What runs on one device may use the memory of all. */
 uint64_t tps_sim_oldest_epoch(tps_sim_device *device) {
   pthread_mutex_lock(&device->pool->lock);
   uint64_t oldest = tps_sim_space_epoch(device->space);
-  is_used(device->pool, device, &oldest);
+  any_task(device->pool, note_epoch, &oldest);
   pthread_mutex_unlock(&device->pool->lock);
   return oldest;
 }
 
 /* --- beginning and end ---------------------------------------------------- */
 
-/* Work of this device, or another one's copy that uses its memory. */
-static bool is_busy(const tps_sim_device *device) {
+static bool uses(const tps_sim_task *task, void *data) {
+  const tps_sim_device *device = data;
+  if (task->kind != TPS_SIM_TASK_COPY)
+    return task->device == device || task->kind == TPS_SIM_TASK_LAUNCH;
+  return task->u.copy.from_device == device || task->u.copy.to_device == device;
+}
+
+/* Work of this device, or what runs on another one and may use its memory. */
+static bool is_busy(tps_sim_device *device) {
   if (device->undestroyed > 0) return true;
-  uint64_t oldest = 0;
-  if (is_used(device->pool, device, &oldest)) return true;
+  if (any_task(device->pool, uses, device)) return true;
   for (const tps_sim_stream *s = device->streams; s != NULL; s = s->next)
     if (s->head != NULL) return true;
   return false;

@@ -134,7 +134,6 @@ struct tps_sim_task {
       uint64_t to, from, bytes; /* `bytes` of all rows */
       uint64_t row_bytes, to_pitch, from_pitch;
       tps_sim_device *to_device, *from_device;
-      uint64_t to_epoch, from_epoch;
       unsigned char *to_host;
       const unsigned char *from_host;
     } copy;
@@ -224,6 +223,7 @@ struct tps_sim_device {
   _Atomic uint64_t launches;     /* ever */
   uint64_t seed;
   uint64_t timeout_ns; /* of a launch, 0 for none */
+  bool peers;          /* kernels may use other devices' memory */
   pthread_mutex_t print_lock;
   char *printed;
   _Atomic size_t printed_bytes;

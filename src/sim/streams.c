@@ -199,9 +199,9 @@ static void do_free(tps_sim_task *task) {
                             memory_order_relaxed);
 }
 
-/* Whether a device that is being closed waits for the task. */
+/* Whether a device that is being closed may wait for the task. */
 static bool is_awaited(const tps_sim_task *task) {
-  if (task->device->closing) return true;
+  if (task->device->closing || task->kind == TPS_SIM_TASK_LAUNCH) return true;
   return task->kind == TPS_SIM_TASK_COPY &&
          (task->u.copy.to_device->closing || task->u.copy.from_device->closing);
 }

@@ -49,7 +49,8 @@ int tps_sim_memory_allocate(tps_device *face, uint64_t bytes,
 static int check_free(tps_sim_device *device, uint64_t address,
                       tps_sim_allocation **out, tps_error *err) {
   tps_sim_allocation *memory = tps_sim_lookup(device->space, address);
-  if (memory == NULL || memory->kind != TPS_SIM_DEVICE_MEMORY)
+  if (memory == NULL || memory->kind != TPS_SIM_DEVICE_MEMORY ||
+      memory->owner != device->space)
     return tps_fail(err, TPS_INVALID_VALUE,
                     "free of 0x%llx: no allocation of this device",
                     (unsigned long long)address);
@@ -114,7 +115,8 @@ int tps_sim_memory_unpin(tps_device *face, tps_pin pin, void *host,
                          uint64_t address, tps_error *err) {
   tps_sim_device *device = to_device(face);
   tps_sim_allocation *memory = tps_sim_find_base(device->space, address);
-  if (memory == NULL || memory->host != host || memory->kind != kind_of(pin))
+  if (memory == NULL || memory->host != host || memory->kind != kind_of(pin) ||
+      memory->owner != device->space)
     return tps_fail(err, TPS_INVALID_VALUE,
                     "unpin of 0x%llx: no pinned memory of this device",
                     (unsigned long long)address);
@@ -230,8 +232,6 @@ void tps_sim_transfer_part(const tps_sim_task *task, uint64_t part) {
 static bool begin_copy(tps_sim_task *task, tps_error *err) {
   tps_sim_device *to = task->u.copy.to_device;
   tps_sim_device *from = task->u.copy.from_device;
-  task->u.copy.to_epoch = tps_sim_space_epoch(to->space);
-  task->u.copy.from_epoch = tps_sim_space_epoch(from->space);
   task->u.copy.to_host = resolve(to, task, task->u.copy.to, "copy to", err);
   if (task->u.copy.to_host == NULL) return false;
   task->u.copy.from_host =
@@ -240,10 +240,10 @@ static bool begin_copy(tps_sim_task *task, tps_error *err) {
 }
 
 bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err) {
+  task->epoch = tps_sim_space_epoch(task->device->space);
   if (task->kind == TPS_SIM_TASK_COPY) {
     if (!begin_copy(task, err)) return false;
   } else {
-    task->epoch = tps_sim_space_epoch(task->device->space);
     task->u.fill.host =
         resolve(task->device, task, task->u.fill.to, "fill of", err);
     if (task->u.fill.host == NULL) return false;
