@@ -203,6 +203,10 @@ int tps_kernel_forall(lua_State *L) {
   }
   tps_stream *stream = tps_current_stream(L, NULL);
   tps_lua_kernel *k = tps_check_kernel(L, 1);
+  if (k->counted) {
+    luaL_checkstack(L, 1, NULL);
+    lua_pushinteger(L, n);
+  }
   if (n == 0) {
     tps_pack(L, k, 3, stream->device); /* the checks still count */
     return 0;

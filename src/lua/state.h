@@ -175,6 +175,12 @@ void tps_guard_release(tps_guard *guard);
 /* The whole file as a string on the stack; true, or false and *err filled. */
 bool tps_push_file(lua_State *L, const char *path, tps_error *err);
 
+/* ---- tpstream.c, kernels.c ------------------------------------------------ */
+
+/* Pushes lua/tpstream/<name>.lua as a function. */
+void tps_push_embedded(lua_State *L, const char *name);
+void tps_kernels_open(lua_State *L);
+
 /* ---- errors.c ------------------------------------------------------------ */
 
 /* Raises what *err says: a string with position for MISUSE, else an object. */
@@ -464,8 +470,9 @@ typedef struct tps_lua_kernel {
   tps_head head;
   tps_kernel *kernel; /* NULL once closed */
   uint32_t count;
-  tps_plan *plans;         /* owned */
-  tps_use *uses;           /* owned: those of the launch in hand */
+  tps_plan *plans; /* owned */
+  tps_use *uses;   /* owned: those of the launch in hand */
+  bool counted;    /* forall passes n itself, as the last argument: tp.map's */
   tps_device *best_device; /* for which best_threads was worked out */
   int64_t best_threads;
 } tps_lua_kernel;

@@ -103,8 +103,7 @@ static void open_context(lua_State *L, tps_lua *lua) {
 
 /* ---- the library --------------------------------------------------------- */
 
-/* Pushes lua/tpstream/<name>.lua as a function. */
-static void push_embedded(lua_State *L, const char *name) {
+void tps_push_embedded(lua_State *L, const char *name) {
   for (size_t i = 0; i < tps_embedded_count; i++) {
     const struct tps_embedded *file = &tps_embedded[i];
     if (strcmp(file->name, name) != 0) continue;
@@ -125,7 +124,7 @@ static int clock_now(lua_State *L) {
 
 /* library → the same, with tp.benchmark */
 static void open_benchmark(lua_State *L) {
-  push_embedded(L, "benchmark");
+  tps_push_embedded(L, "benchmark");
   lua_pushvalue(L, -2);
   lua_pushcfunction(L, clock_now);
   lua_call(L, 2, 1);
@@ -159,8 +158,9 @@ static int open_library(lua_State *L) {
   lua_rawset(L, 3);
   lua_settop(L, 2);
   open_types(L);
+  tps_kernels_open(L);
   open_context(L, lua);
-  push_embedded(L, "diagnostics");
+  tps_push_embedded(L, "diagnostics");
   lua_call(L, 0, 1);
   lua_setiuservalue(L, -2, TPS_UV_DIAGNOSTICS);
   lua_pop(L, 1); /* library */

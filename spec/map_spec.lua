@@ -1,0 +1,147 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- docs/kernels.md: tp.map.
+local tp = require "tpstream"
+local elements = require "spec.support.elements"
+local numbers = require "spec.support.numbers"
+local failure = elements.failure
+
+describe("map", function()
+  it("makes a kernel of an expression, whose forall passes the count", function()
+    local saxpy <close> = tp.map("y = a*x + y", { x = "f32*", y = "f32*", a = "f32" })
+    local g = elements.generator(41)
+    local xs, ys = g.floats(1000, -1, 1), g.floats(1000, -1, 1)
+    local x <close> = tp.buffer("f32", xs)
+    local y <close> = tp.buffer("f32", ys)
+    saxpy:forall(1000, y, 0.5, x) -- in the order of their first use
+    for i = 1, 1000 do ys[i] = numbers.f32(0.5 * xs[i] + ys[i]) end
+    numbers.assert_near(ys, y:read(), 1e-6, 1e-7)
+    saxpy:forall(0, y, 0.5, x)
+    saxpy:launch({ grid = 1, block = 32 }, y, 0, x, 5)
+    assert.equal("map", saxpy:name())
+  end)
+
+  it("takes parameters in an order of one's own", function()
+    local k <close> = tp.map("y = a*x", { "f64 a", "f64* x", "f64 *y" })
+    local x <close> = tp.buffer("f64", { 1, 2 })
+    local y <close> = tp.zeros("f64", 2)
+    k:forall(2, 3, x, y)
+    assert.same({ 3.0, 6.0 }, y:read())
+  end)
+
+  it("knows the index and the count, several statements, whole arrays", function()
+    local k <close> = tp.map([[
+      int left = x[i > 0 ? i - 1 : n - 1]; // y = 1: a comment
+      y = left + 10 * i;
+      if (i == 1) y++;
+      s += y == 3 ? 1 : 0;]], { "i32[] x", "i32* y", "i64* s" })
+    local x <close> = tp.buffer("i32", { 7, 8, 9 })
+    local y <close> = tp.zeros("i32", 3)
+    local s <close> = tp.zeros("i64", 3)
+    k:forall(3, x, y, s)
+    assert.same({ 9, 18, 28 }, y:read())
+    assert.same({ 0, 0, 0 }, s:read())
+  end)
+
+  it("what is only read is const, what is only compared is not written", function()
+    local k <close> = tp.map("y = x <= 2 || x == z", { "u8* y", "f32* x", "f32* z" })
+    local params = k:params()
+    assert.is_false(params[1].const)
+    assert.is_true(params[2].const and params[3].const)
+    assert.equal(4, #params)
+    local y <close> = tp.zeros("u8", 4)
+    local x <close> = tp.buffer("f32", { 1, 2, 3, 4 })
+    local z <close> = tp.buffer("f32", { 0, 0, 3, 0 })
+    k:forall(4, y, x, z)
+    assert.same({ 1, 1, 1, 0 }, y:read())
+  end)
+
+  it("computes halves in f32 and checks their buffers", function()
+    local k <close> = tp.map("y = a * sqrtf(x)", { "f16* x", "f16* y", "f16 a" })
+    local x <close> = tp.buffer("f16", { 4, 9 })
+    local y <close> = tp.zeros("f16", 2)
+    k:forall(2, x, y, 0.5)
+    assert.same({ 1.0, 1.5 }, y:read())
+    local wrong <close> = tp.zeros("bf16", 2)
+    assert.matches("kernel 'map': argument #1", failure(k.forall, k, 2, wrong, y, 1))
+    local b <close> = tp.map("x = -x", { x = "bf16*" })
+    b:forall(2, wrong)
+    assert.same({ -0.0, -0.0 }, wrong:read())
+  end)
+
+  it("takes functions of one's own before it", function()
+    local k <close> = tp.map("x = twice(x)", { x = "i32*" },
+      { preamble = "__device__ int twice(int x) { return 2 * x; }" })
+    local x <close> = tp.buffer("i32", { 1, 2, 3 })
+    k:forall(3, x)
+    assert.same({ 2, 4, 6 }, x:read())
+  end)
+
+  it("shows the compiler's errors in the expression's lines", function()
+    local text = failure(tp.map, "float t = a * x;\ny = t + unknown_thing;",
+      { "f32* y", "f32* x", "f32 a" })
+    assert.matches("^[^\n]+%.lua:%d+: compilation failed: 1 error", text)
+    assert.matches('expression:2: error: identifier "unknown_thing" is undefined\n'
+      .. "  y = t %+ unknown_thing;\n          ^", text)
+    text = failure(tp.map, "x = f(x)", { x = "f32*" },
+      { preamble = "\n__device__ float f(float x) { return z; }" })
+    assert.matches('preamble:2: error: identifier "z" is undefined', text)
+    text = failure(tp.map, "x = y; y = 2", { x = "f32*", y = "f32" })
+    assert.matches("expression:1: error: expression must be a modifiable lvalue", text)
+  end)
+
+  it("says what is wrong with the declarations", function()
+    for text, call in pairs {
+      ["bad argument #1 to 'map' %(string expected, got nil"] = {},
+      ["bad argument #2 to 'map' %(table expected, got nil"] = { "x = 1" },
+      ["'y' does not occur in the expression"] =
+        { "x = 1", { x = "f32*", y = "f32" } },
+      ["'i' is the index"] = { "x = i", { x = "f32*", i = "i32" } },
+      ["'n' is the count"] = { "x = n", { x = "f32*", n = "i32" } },
+      ["'x': unknown type 'float'"] = { "x = 1", { x = "float" } },
+      ["'x': string expected, got number"] = { "x = 1", { x = 5 } },
+      ["'2x' is not a name"] = { "x = 1", { ["2x"] = "f32*" } },
+      ["nothing is assigned to an element %(there are 'x', 'y'%)"] =
+        { "x == y", { x = "f32*", y = "f32*" } },
+      ["no array is declared"] = { "x = 1", { x = "f32" } },
+      ["nothing is declared"] = { "x = 1", {} },
+      ["'x' is declared twice"] = { "x = 1", { "f32* x", "f32 x" } },
+      ["unknown option 'pre' %(there are preamble%)"] =
+        { "x = 1", { x = "f32*" }, { pre = 1 } },
+    } do
+      assert.matches(text, failure(tp.map, table.unpack(call)))
+    end
+  end)
+end)
+
+describe("tp.kernels", function()
+  it("lists what there is, and nothing else", function()
+    local names = {}
+    for name in pairs(tp.kernels) do names[#names + 1] = name end
+    table.sort(names)
+    assert.equal("argmax argmin axpy conv1d conv2d dot exclusive_scan fill histogram "
+      .. "iota matmul max min norm random_normal random_uniform scan sort sort_pairs "
+      .. "sum transpose", table.concat(names, " "))
+    assert.is_nil(tp.kernels.nothing)
+  end)
+
+  it("runs on the current stream", function()
+    local s <close> = tp.Stream()
+    local x <close> = tp.zeros("i32", 100000)
+    s:wait_stream(tp.default_stream())
+    local sum <close> = tp.with_stream(s, function()
+      tp.kernels.iota(x)
+      return tp.kernels.sum(x)
+    end)
+    assert.same({ 4999950000 }, tp.with_stream(s, sum.read, sum))
+  end)
+
+  it("says so when a buffer is on another device", function()
+    local devices = tp.devices()
+    if #devices < 2 then return end
+    local x <close> = tp.zeros("f32", 5, { device = devices[2] })
+    local ok = pcall(tp.kernels.sum, x)
+    assert.is_false(ok)
+  end)
+end)

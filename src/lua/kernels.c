@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What lua/tpstream/kernels.lua, the kernel library, needs of C; and its place
+ * in the library's table: tp.kernels and tp.map. */
+#include "lua/embedded.h"
+#include "lua/state.h"
+
+#include <string.h>
+
+/* The text of an embedded file, or nil. */
+static int kernels_text(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  for (size_t i = 0; i < tps_embedded_count; i++) {
+    const struct tps_embedded *file = &tps_embedded[i];
+    if (strcmp(file->name, name) != 0) continue;
+    lua_pushlstring(L, file->text, file->size);
+    return 1;
+  }
+  lua_pushnil(L);
+  return 1;
+}
+
+/* nil when two buffers share no byte, else how many bytes the second begins
+ * after the first. */
+static int kernels_overlap(lua_State *L) {
+  const tps_lua_buffer *a = tps_check_buffer(L, 1);
+  const tps_lua_buffer *b = tps_check_buffer(L, 2);
+  uint64_t a_end = a->first + tps_buffer_bytes(a);
+  uint64_t b_end = b->first + tps_buffer_bytes(b);
+  bool apart = a->memory != b->memory || a->count == 0 || b->count == 0 ||
+               a_end <= b->first || b_end <= a->first;
+  if (apart) lua_pushnil(L);
+  else lua_pushinteger(L, (lua_Integer)(b->first - a->first));
+  return 1;
+}
+
+/* Whether a value is a Buffer, open or closed. */
+static int kernels_is_buffer(lua_State *L) {
+  lua_pushboolean(L, tps_to(L, 1, TPS_TYPE_BUFFER) != NULL);
+  return 1;
+}
+
+/* Kernel → the same, whose forall passes the count on by itself. */
+static int kernels_counted(lua_State *L) {
+  tps_check_kernel(L, 1)->counted = true;
+  lua_settop(L, 1);
+  return 1;
+}
+
+static const luaL_Reg kernels_native[] = {{"text", kernels_text},
+                                          {"overlap", kernels_overlap},
+                                          {"is_buffer", kernels_is_buffer},
+                                          {"counted", kernels_counted},
+                                          {NULL, NULL}};
+
+/* library state → the same */
+void tps_kernels_open(lua_State *L) {
+  tps_push_embedded(L, "kernels");
+  lua_pushvalue(L, -3); /* library state chunk library */
+  luaL_newlibtable(L, kernels_native);
+  lua_pushvalue(L, -4);
+  luaL_setfuncs(L, kernels_native, 1);
+  lua_call(L, 2, 2); /* library state kernels map */
+  lua_setfield(L, -4, "map");
+  lua_setfield(L, -3, "kernels");
+}
