@@ -31,7 +31,7 @@ endfunction()
 
 # Those that make Lua states of their own, and what injection_test stands in
 # front of to let it fail.
-set(TPS_EMBEDDING_TESTS injection_test interface_test states_test)
+set(TPS_EMBEDDING_TESTS dlpack_test injection_test interface_test states_test)
 set(TPS_WRAPPED malloc calloc realloc aligned_alloc strdup vasprintf asprintf
     mmap tps_sim_device_open)
 

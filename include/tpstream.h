@@ -34,6 +34,9 @@
  * program with a static Lua must show Lua's names to the module (-Wl,-E; the
  * CMake package and pkg-config see to it).
  *
+ * Arrays go to and come from other libraries by DLPack: buffer:dlpack() returns
+ * a DLManagedTensor * as light userdata, tp.from_dlpack takes one.
+ *
  * Everything else that scripts can do, a program does by calling the same Lua
  * functions, e.g. a new stream:
  *

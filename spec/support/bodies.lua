@@ -712,6 +712,12 @@ body("read_file", function(tp)
   equal(0, #none)
 end)
 
+body("dlpack", function(tp)
+  local a <close> = tp.buffer("f32", { 1, 2, 3 })
+  local b <close> = tp.from_dlpack(a:dlpack())
+  equal_list({ 1, 2, 3 }, b:read())
+end)
+
 body("memory_limit", function(tp)
   local before = tp.memory_limit(1 << 40)
   local b <close> = tp.buffer("u8", 100)

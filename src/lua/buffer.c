@@ -330,20 +330,28 @@ static const luaL_Reg buffer_meta[] = {{"__tostring", buffer_tostring},
                                        {"__index", tps_buffer_index},
                                        {"__newindex", tps_buffer_newindex},
                                        {NULL, NULL}};
-static const luaL_Reg buffer_methods[] = {
-    {"close", buffer_close},         {"write", tps_buffer_write},
-    {"read", tps_buffer_read},       {"bytes", tps_buffer_read_bytes},
-    {"copy_to", tps_buffer_copy_to}, {"fill", tps_buffer_fill},
-    {"slice", buffer_slice},         {"as", buffer_as},
-    {"count", buffer_count},         {"dtype", buffer_dtype},
-    {"nbytes", buffer_nbytes},       {"ptr", buffer_ptr},
-    {"device", buffer_device},       {NULL, NULL}};
+static const luaL_Reg buffer_methods[] = {{"close", buffer_close},
+                                          {"write", tps_buffer_write},
+                                          {"read", tps_buffer_read},
+                                          {"bytes", tps_buffer_read_bytes},
+                                          {"copy_to", tps_buffer_copy_to},
+                                          {"fill", tps_buffer_fill},
+                                          {"slice", buffer_slice},
+                                          {"as", buffer_as},
+                                          {"dlpack", tps_buffer_dlpack},
+                                          {"count", buffer_count},
+                                          {"dtype", buffer_dtype},
+                                          {"nbytes", buffer_nbytes},
+                                          {"ptr", buffer_ptr},
+                                          {"device", buffer_device},
+                                          {NULL, NULL}};
 static const luaL_Reg buffer_functions[] = {
     {"buffer", buffer_new},
     {"zeros", buffer_zeros},
     {"pinned", buffer_pinned},
     {"managed", buffer_managed},
     {"read_file", tps_buffer_read_file},
+    {"from_dlpack", tps_buffer_from_dlpack},
     {"memory_limit", buffer_memory_limit},
     {NULL, NULL}};
 

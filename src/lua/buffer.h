@@ -3,7 +3,7 @@
  *
  * The rooms of a Buffer: buffer.c makes it and tells about it, transfer.c moves
  * its elements, element.c has those that the host reaches, read_file.c fills one
- * from a file. */
+ * from a file, dlpack.c exchanges it with other libraries. */
 #ifndef TPS_LUA_BUFFER_H
 #define TPS_LUA_BUFFER_H
 
@@ -30,6 +30,10 @@ int tps_buffer_fill(lua_State *L);
 /* element.c: metamethods; of the first, upvalue 2 is the table of methods. */
 int tps_buffer_index(lua_State *L);
 int tps_buffer_newindex(lua_State *L);
+
+/* dlpack.c: b:dlpack and tp.from_dlpack */
+int tps_buffer_dlpack(lua_State *L);
+int tps_buffer_from_dlpack(lua_State *L);
 
 /* tp.read_file */
 int tps_buffer_read_file(lua_State *L);

@@ -106,6 +106,26 @@ tps_guard *tps_guard_push(lua_State *L) {
   return (tps_guard *)tps_new(L, TPS_TYPE_GUARD, sizeof(tps_guard), 0);
 }
 
+static int new_guard(lua_State *L) {
+  memset(lua_newuserdatauv(L, sizeof(tps_guard), 0), 0, sizeof(tps_guard));
+  luaL_setmetatable(L, tps_type_names[TPS_TYPE_GUARD]);
+  return 1;
+}
+
+/* Nothing here allocates outside the call. */
+tps_guard *tps_guard_over(lua_State *L, void *data,
+                          void (*release)(void *data)) {
+  lua_pushcfunction(L, new_guard);
+  if (lua_pcall(L, 0, 1, 0) != LUA_OK) {
+    release(data);
+    lua_error(L);
+  }
+  tps_guard *guard = (tps_guard *)lua_touserdata(L, -1);
+  guard->release = release;
+  guard->data = data;
+  return guard;
+}
+
 void tps_guard_release(tps_guard *guard) {
   void *data = guard->data;
   guard->data = NULL;

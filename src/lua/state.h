@@ -169,6 +169,9 @@ typedef struct tps_guard {
   void (*release)(void *data);
 } tps_guard;
 tps_guard *tps_guard_push(lua_State *L);
+/* For what is there already: where the guard can't be made, it is freed. */
+tps_guard *tps_guard_over(lua_State *L, void *data,
+                          void (*release)(void *data));
 /* Frees at once; the guard on the stack stays, empty. */
 void tps_guard_release(tps_guard *guard);
 

@@ -77,6 +77,7 @@ void tps_context_close(tps_context *context) {
   if (context == NULL) return;
   context->interrupted = NULL;
   tps_callback_end(context);
+  tps_lent_leave(context);
   tps_context_release(context);
 }
 

@@ -232,6 +232,7 @@ int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
   if (code != 0) return code;
   tps_local *local = tps_local_get(context, device, err);
   if (local == NULL) return TPS_NO_HOST_MEMORY;
+  tps_lent_collect(context);
   tps_reclaim_pending(local, 16, 16);
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_PINNED, bytes, err);
   if (memory == NULL) return TPS_NO_HOST_MEMORY;

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "runtime/event.h"
+#include "runtime/lent.h"
 #include "runtime/memory.h"
 #include "runtime/module.h"
 #include "runtime/observer.h"
@@ -109,7 +110,9 @@ struct tps_context_parts {
   tps_memory *spare; /* structs to use again */
   unsigned spare_count;
   uint64_t held, limit; /* bytes of all memory that is not closed; the most */
-  struct tps_inbox *inbox; /* callback.c's; NULL until first needed */
+  struct tps_inbox *inbox;           /* callback.c's; NULL until first needed */
+  struct tps_lent *_Atomic returned; /* lent.c's, as what follows */
+  bool left, serving;
 };
 
 static inline void tps_context_hold(tps_context *context) {
@@ -321,9 +324,8 @@ int tps_memory_check(const tps_memory *memory, uint64_t first, uint64_t bytes,
  * page-locked memory of its kind. */
 static inline bool tps_memory_near(const tps_memory *memory,
                                    const tps_device *device) {
-  return memory->device == device ||
-         (memory->kind == TPS_MEMORY_PINNED &&
-          memory->device->kind == device->kind);
+  return memory->device == device || (memory->kind == TPS_MEMORY_PINNED &&
+                                      memory->device->kind == device->kind);
 }
 
 /* Finds or makes the mark of the stream, ordering a first use after the
@@ -374,6 +376,7 @@ void tps_module_retire(tps_local *local, tps_loaded *loaded);
 void tps_local_free(tps_local *local);
 
 static inline void tps_reclaim_glance(tps_local *local) {
+  tps_lent_collect(local->context);
   if (local->pending != NULL) tps_reclaim_pending(local, 2, 2);
 }
 

@@ -430,6 +430,7 @@ static void adopt_orphans(tps_local *local) {
 /* ---- the whole of a context's part --------------------------------------- */
 
 void tps_reclaim_local(tps_local *local) {
+  tps_lent_collect(local->context);
   if (local->pending != NULL) tps_reclaim_pending(local, UINT32_MAX, 64);
   if (local->unfreed != NULL) retry_frees(local);
   if (local->closed.first != NULL) tps_stream_settle_some(local, 16);
