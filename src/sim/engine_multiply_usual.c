@@ -278,10 +278,9 @@ static bool halves(panel *p, const matrix_site *s, const taking *t,
 }
 
 /* The products come first, alone; the accumulators are added at last. */
-static bool chained(panel *p, const matrix_site *s, const taking *t, ends e) {
-  uint32_t c[MOST / 2];
+static bool chained(panel *p, const matrix_site *s, const taking *t,
+                    const uint32_t *c, ends e) {
   unsigned count = (unsigned)s->m * s->n;
-  memcpy(c, p->d, sizeof c);
   memset(p->d, 0, sizeof p->d);
   if (!halves(p, s, t, e)) return false;
   for (unsigned x = 0; x < count; x++)
@@ -289,18 +288,23 @@ static bool chained(panel *p, const matrix_site *s, const taking *t, ends e) {
   return true;
 }
 
+static bool sums(panel *p, const matrix_site *s, const taking *t,
+                 const uint32_t *c) {
+  ends e = {s->c.type == TPS_PTX_F16, s->d.type == TPS_PTX_F16};
+  if (s->sum == SUM_CHAINED) return chained(p, s, t, c, e);
+  memcpy(p->d, c, sizeof p->d);
+  return s->sum == SUM_HALVES ? halves(p, s, t, e) : block(p, s, t, 0, s->k, e);
+}
+
 bool VARIANT(tps_sim_multiply_usual)(const matrix_site *s, const taking *t,
                                      const void *const *in, void *const *out) {
   panel p;
-  ends e = {s->c.type == TPS_PTX_F16, s->d.type == TPS_PTX_F16};
+  uint32_t c[MOST / 2] = {0};
   if (!take(&s->a, in, p.a) || !take(&s->b, in + s->b_at, p.b)) return false;
   find_exponents(p.a, (unsigned)s->a.rows * s->a.cols, s->a.type, p.ae);
   find_exponents(p.b, (unsigned)s->b.rows * s->b.cols, s->b.type, p.be);
-  take_bits(&s->c, in + s->c_at, p.d);
-  if (s->sum == SUM_CHAINED  ? !chained(&p, s, t, e)
-      : s->sum == SUM_HALVES ? !halves(&p, s, t, e)
-                             : !block(&p, s, t, 0, s->k, e))
-    return false;
+  take_bits(&s->c, in + s->c_at, c);
+  if (!sums(&p, s, t, c)) return false;
   give_bits(&s->d, p.d, out);
   return true;
 }
