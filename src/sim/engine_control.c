@@ -120,11 +120,13 @@ static void push_stack(engine *e, const insn *i, const frame *from,
   const uint64_t *old = frame_row(from, from->of->local_base);
   uint64_t *base = frame_row(to, to->of->local_base);
   uint32_t *pc = frame_row(to, to->of->return_pc);
+  uint64_t *taken = to->of->taken ? frame_row(to, to->of->taken) : NULL;
   uint64_t limit = e->launch->config.stack_bytes;
   uint32_t back = (uint32_t)(i + 1 - e->launch->kernel->insns);
   for (unsigned l = 0; l < LANES; l++) {
     if (!ON(mask, l)) continue;
-    base[l] = old[l] + from->of->stack_bytes;
+    base[l] = old[l] + from->of->stack_bytes + tps_sim_taken(from, l);
+    if (taken) taken[l] = 0;
     pc[l] = back;
     if (base[l] + to->of->stack_bytes > limit)
       tps_sim_fault(e, i, (int)l, TPS_ILLEGAL_ADDRESS,

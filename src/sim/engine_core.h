@@ -112,6 +112,7 @@ struct function {
   uint32_t carry;       /* mask of carries, in the frame */
   uint32_t return_pc;   /* row: where each lane returns to */
   uint32_t local_base;  /* row64: each lane's local memory of this frame */
+  uint32_t taken;       /* row64: bytes of alloca behind it; 0 without any */
   param_rows *inputs, *returns;
 };
 
@@ -324,6 +325,11 @@ static inline void set_mask(engine *e, uint32_t operand, uint32_t value,
 }
 static inline void *frame_row(const frame *f, uint32_t operand) {
   return f->rows + operand;
+}
+/* What a lane has taken of its stack by alloca. */
+static inline uint64_t tps_sim_taken(const frame *f, unsigned lane) {
+  const uint64_t *taken = frame_row(f, f->of->taken);
+  return f->of->taken ? taken[lane] : 0;
 }
 /* An operand of a group that is not the running one. */
 static inline void *row_of(engine *e, const frame *f, uint32_t operand) {

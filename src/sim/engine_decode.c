@@ -218,6 +218,17 @@ static bool keep_params(builder *b) {
   return true;
 }
 
+static bool takes_stack(const tps_ptx_function *fn) {
+  for (uint32_t k = 0; k < fn->instruction_count; k++)
+    switch (fn->instructions[k].op) {
+    case TPS_PTX_OP_ALLOCA:
+    case TPS_PTX_OP_STACKSAVE:
+    case TPS_PTX_OP_STACKRESTORE: return true;
+    default: break;
+    }
+  return false;
+}
+
 static void begin_frame(builder *b) {
   function *f = b->f;
   b->frame = ZEROED_AT;
@@ -226,6 +237,7 @@ static void begin_frame(builder *b) {
   f->zeroed_at = b->frame;
   f->local_base = tps_sim_place(b, ROW64);
   f->carry = tps_sim_place(b, 64);
+  if (takes_stack(b->fn)) f->taken = tps_sim_place(b, ROW64);
   for (int32_t k = 0; k < (int32_t)b->fn->register_count; k++) {
     ptx_opd o = {.kind = TPS_PTX_OPD_REG, .index = k};
     if (b->fn->unset[k]) tps_sim_reg_row(b, &o);

@@ -203,6 +203,11 @@ bool tps_sim_only_waits(const builder *b);
 bool tps_sim_decode_texture(builder *b);
 bool tps_sim_decode_matrix(builder *b);
 bool tps_sim_decode_eighth(builder *b);
+/* Those of .b128. */
+bool tps_sim_decode_wide_move(builder *b);
+bool tps_sim_decode_wide_load(builder *b);
+bool tps_sim_decode_wide_store(builder *b);
+bool tps_sim_decode_wide_atomic(builder *b);
 int64_t tps_sim_rounding(const builder *b);
 
 #endif

@@ -254,6 +254,41 @@ bool tps_sim_decode_exchange(builder *b) {
 
 /* --- ends, pauses, hints ------------------------------------------------- */
 
+/* --- the stack ----------------------------------------------------------- */
+
+static bool is_stack_type(const builder *b) {
+  uint8_t t = type_at(b, 0);
+  return bits_of_type(t) == 64 || bits_of_type(t) == 32;
+}
+
+static bool take_stack(builder *b) {
+  const ptx_opd *align = opd(b, 2);
+  bool given = b->p->operand_count > 2;
+  if (!is_stack_type(b)) return false;
+  if (given && (align->kind != TPS_PTX_OPD_IMM || align->value < 1 ||
+                align->value > 1 << 23 || align->value & (align->value - 1)))
+    return false;
+  uint32_t size = tps_sim_source(b, opd(b, 1), TPS_PTX_U64);
+  uint32_t d = tps_sim_result(b, opd(b, 0), TPS_PTX_U64);
+  insn *i = tps_sim_emit3(b, H_alloca, d, size, 0, 0);
+  i->f = given && align->value > 8 ? (uint32_t)align->value : 8;
+  return true;
+}
+
+static bool save_stack(builder *b) {
+  if (!is_stack_type(b)) return false;
+  tps_sim_emit3(b, H_stacksave, tps_sim_result(b, opd(b, 0), TPS_PTX_U64), 0, 0,
+                0);
+  return true;
+}
+
+static bool restore_stack(builder *b) {
+  if (!is_stack_type(b)) return false;
+  uint32_t to = tps_sim_source(b, opd(b, 0), TPS_PTX_U64);
+  tps_sim_emit3(b, H_stackrestore, 0, to, 0, 0);
+  return true;
+}
+
 bool tps_sim_decode_control(builder *b) {
   switch (b->p->op) {
   case TPS_PTX_OP_BRA: return branch(b);
@@ -263,6 +298,9 @@ bool tps_sim_decode_control(builder *b) {
   case TPS_PTX_OP_EXIT: tps_sim_emit(b, H_exit); return true;
   case TPS_PTX_OP_TRAP: tps_sim_emit(b, H_trap); return true;
   case TPS_PTX_OP_BRKPT: tps_sim_emit(b, H_brkpt); return true;
+  case TPS_PTX_OP_ALLOCA: return take_stack(b);
+  case TPS_PTX_OP_STACKSAVE: return save_stack(b);
+  case TPS_PTX_OP_STACKRESTORE: return restore_stack(b);
   case TPS_PTX_OP_NANOSLEEP: tps_sim_emit(b, H_nanosleep); return true;
   case TPS_PTX_OP_FENCE:
   case TPS_PTX_OP_MEMBAR: tps_sim_emit(b, H_fence); return true;

@@ -283,6 +283,7 @@ bool tps_sim_decode_move(builder *b) {
     tps_sim_emit3(b, H_mov_pred, tps_sim_result_pred(b, d), p, p, 0);
     return true;
   }
+  if (t == TPS_PTX_B128) return tps_sim_decode_wide_move(b);
   if (is_group(d) && is_group(s)) return false;
   if (is_group(s)) return pack(b, t);
   if (is_group(d)) return unpack(b, t);

@@ -285,6 +285,7 @@ static bool load(builder *b) {
   uint8_t t = type_at(b, 0);
   unsigned n = vector_of(b);
   const ptx_opd *at = opd(b, 1);
+  if (t == TPS_PTX_B128) return tps_sim_decode_wide_load(b);
   if (!supported(t, n)) return false;
   if (b->p->space == TPS_PTX_PARAM && at->base_kind == TPS_PTX_OPD_VAR)
     return load_param(b, at, t);
@@ -306,6 +307,7 @@ static bool store(builder *b) {
   unsigned n = vector_of(b);
   const ptx_opd *at = opd(b, 0);
   bool async = has(b, TPS_PTX_M_ASYNC);
+  if (t == TPS_PTX_B128) return tps_sim_decode_wide_store(b);
   if (!supported(t, n) || has(b, TPS_PTX_M_BULK) ||
       (async && (n > 4 || b->p->operand_count != 3)))
     return false;
@@ -417,6 +419,7 @@ bool tps_sim_decode_atomic(builder *b) {
   uint8_t t = type_at(b, 0);
   uint32_t kind, type;
   bool async = has(b, TPS_PTX_M_ASYNC);
+  if (t == TPS_PTX_B128) return tps_sim_decode_wide_atomic(b);
   if (vector_of(b) > 1 || !atomic_kind(b, &kind) || !atomic_type(t, &type) ||
       (async && b->p->operand_count != 3))
     return false;

@@ -295,9 +295,10 @@ uint32_t tps_sim_reg_row(builder *b, const ptx_opd *o) {
   reg_info *r = &b->regs[o->index];
   if (r->alias != NO_OPERAND) return r->alias;
   if (r->row == NO_OPERAND)
-    r->row = tps_sim_place(b, r->type == TPS_PTX_PRED ? 64
-                              : is_wide(r->type)      ? ROW64
-                                                      : ROW32);
+    r->row = tps_sim_place(b, r->type == TPS_PTX_PRED   ? 64
+                              : r->type == TPS_PTX_B128 ? 2 * ROW64
+                              : is_wide(r->type)        ? ROW64
+                                                        : ROW32);
   return r->row;
 }
 

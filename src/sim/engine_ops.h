@@ -117,6 +117,10 @@
   X(suld) X(sust) X(sured)
 #define SHARED_ATOMIC_OPS(X) \
   X(atom_shared)
+#define WIDE_OPS(X) \
+  X(ld_128) X(st_128) X(atom_128)
+#define STACK_OPS(X) \
+  X(alloca) X(stacksave) X(stackrestore)
 /* clang-format on */
 
 /* clang-format off */
@@ -140,6 +144,8 @@ enum {
   TEXTURE_OPS(X)
   SURFACE_OPS(X)
   SHARED_ATOMIC_OPS(X)
+  WIDE_OPS(X)
+  STACK_OPS(X)
 #undef X
   HANDLER_COUNT
 };

@@ -81,6 +81,13 @@ static unsigned char *param(const access *a, uint64_t offset) {
   tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, "beyond the kernel's parameters");
 }
 
+/* The end of what a lane uses of its stack. */
+static uint64_t local_end(const frame *f, unsigned lane) {
+  const uint64_t *base = frame_row(f, f->of->local_base);
+  uint64_t taken = tps_sim_taken(f, lane);
+  return base[lane] + (taken ? f->of->stack_bytes + taken : f->of->local_bytes);
+}
+
 static void grow_local(const access *a, uint64_t bytes) {
   warp *w = a->e->warp;
   uint64_t size = w->local_size ? w->local_size : 64;
@@ -101,8 +108,7 @@ static void check_alignment(const access *a, uint64_t address) {
 static uint32_t *local(const access *a, uint64_t offset) {
   const frame *f = a->e->group->frame;
   warp *w = a->e->warp;
-  const uint64_t *base = frame_row(f, f->of->local_base);
-  uint64_t limit = base[a->lane] + f->of->local_bytes;
+  uint64_t limit = local_end(f, a->lane);
   check_alignment(a, offset);
   if (offset >= limit || limit - offset < a->size)
     tps_sim_bad_local(a, offset, limit);
@@ -225,9 +231,7 @@ static int peek_shared(engine *e, uint64_t offset) {
 
 /* What the stack has room for but nothing was stored to yet is zero. */
 static int peek_local(engine *e, unsigned lane, uint64_t offset) {
-  const frame *f = e->group->frame;
-  const uint64_t *base = frame_row(f, f->of->local_base);
-  if (offset >= base[lane] + f->of->local_bytes) return -1;
+  if (offset >= local_end(e->group->frame, lane)) return -1;
   if (offset >= e->warp->local_size) return 0;
   uint32_t w = e->warp->local[(offset >> 2) * LANES + lane];
   return (int)(w >> (8 * (offset & 3)) & 255);

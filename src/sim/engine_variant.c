@@ -38,6 +38,8 @@ void tps_sim_fill_mbarrier(handler **table);
 void tps_sim_fill_async(handler **table);
 void tps_sim_fill_texture(handler **table);
 void tps_sim_fill_surface(handler **table);
+void tps_sim_fill_wide(handler **table);
+void tps_sim_fill_stack(handler **table);
 
 static handler *table[HANDLER_COUNT];
 multiplier *tps_sim_multiply;
@@ -79,6 +81,8 @@ static void fill(void) {
   tps_sim_fill_async(table);
   tps_sim_fill_texture(table);
   tps_sim_fill_surface(table);
+  tps_sim_fill_wide(table);
+  tps_sim_fill_stack(table);
 }
 
 handler *const *tps_sim_handlers(void) {
