@@ -78,6 +78,7 @@ typedef struct fake_device {
   fake_event *dead;
   int crimes, waits, unpins, unloads;
   int live_streams, live_events, live_pinned, live_modules, live_memories;
+  int live_shared, live_imported;
   int records, event_waits, frees, launches, adopted;
   uint64_t limit; /* of an allocation */
 } fake_device;
@@ -584,6 +585,49 @@ static int fake_copy_peer(tps_device *d, uint64_t to, tps_device *to_device,
   return fake_copy(d, to, from, bytes, stream, op, err);
 }
 
+static int fake_memory_share(tps_device *d, uint64_t bytes, uint64_t *address,
+                             tps_error *err) {
+  FAKE_BEGIN(d);
+  FAKE_FAULT(err);
+  void *memory = calloc(1, bytes);
+  *address = (uint64_t)(uintptr_t)memory;
+  f->live_shared++;
+  FAKE_END(0);
+}
+
+static int fake_memory_export(tps_device *d, uint64_t address,
+                              char handle[TPS_MEMORY_IPC_BYTES],
+                              tps_error *err) {
+  FAKE_BEGIN(d);
+  FAKE_FAULT(err);
+  memset(handle, 0, TPS_MEMORY_IPC_BYTES);
+  memcpy(handle, &address, sizeof address);
+  FAKE_END(0);
+}
+
+/* In this process: the same memory once more, of 64 bytes. */
+static int fake_memory_import(tps_device *d,
+                              const char handle[TPS_MEMORY_IPC_BYTES],
+                              uint64_t *address, uint64_t *bytes,
+                              tps_error *err) {
+  FAKE_BEGIN(d);
+  FAKE_FAULT(err);
+  memcpy(address, handle, sizeof *address);
+  *bytes = 64;
+  f->live_imported++;
+  FAKE_END(0);
+}
+
+static void fake_memory_unshare(tps_device *d, uint64_t address,
+                                bool imported) {
+  FAKE_BEGIN(d);
+  if (fake_busy(f)) crime(f, "unshare would wait");
+  if (imported) f->live_imported--;
+  else f->live_shared--;
+  pthread_mutex_unlock(&fake_lock);
+  if (!imported) free((void *)(uintptr_t)address);
+}
+
 static int fake_copy_rows(tps_device *d, uint64_t to, tps_device *to_device,
                           uint64_t from, tps_device *from_device,
                           const tps_rows *rows, tps_device_stream *stream,
@@ -757,6 +801,10 @@ static const tps_device_face fake_face = {
     .copy = fake_copy,
     .copy_peer = fake_copy_peer,
     .copy_rows = fake_copy_rows,
+    .memory_share = fake_memory_share,
+    .memory_export = fake_memory_export,
+    .memory_import = fake_memory_import,
+    .memory_unshare = fake_memory_unshare,
     .fill = fake_fill,
     .can_access_peer = fake_can_access_peer,
     .module_load = fake_module_load,

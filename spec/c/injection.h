@@ -283,6 +283,22 @@ static int f_copy_rows(tps_device *d, uint64_t to, tps_device *to_device,
   FORWARD(copy_rows, , to, inner(to_device), from, inner(from_device), rows, s,
           op, err);
 }
+static int f_memory_share(tps_device *d, uint64_t bytes, uint64_t *address,
+                          tps_error *err) {
+  FORWARD(memory_share, , bytes, address, err);
+}
+static int f_memory_export(tps_device *d, uint64_t address,
+                           char handle[TPS_MEMORY_IPC_BYTES], tps_error *err) {
+  FORWARD(memory_export, , address, handle, err);
+}
+static int f_memory_import(tps_device *d,
+                           const char handle[TPS_MEMORY_IPC_BYTES],
+                           uint64_t *address, uint64_t *bytes, tps_error *err) {
+  FORWARD(memory_import, , handle, address, bytes, err);
+}
+static void f_memory_unshare(tps_device *d, uint64_t address, bool imported) {
+  inner(d)->face->memory_unshare(inner(d), address, imported);
+}
 static int f_fill(tps_device *d, uint64_t to, uint64_t pattern, unsigned width,
                   uint64_t count, tps_device_stream *s, tps_op *op,
                   tps_error *err) {
@@ -394,7 +410,7 @@ static void f_surface_destroy(tps_device *d, uint64_t handle) {
 }
 
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 50 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 54 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
@@ -435,6 +451,10 @@ static const tps_device_face shell_face = {
     .copy = f_copy,
     .copy_peer = f_copy_peer,
     .copy_rows = f_copy_rows,
+    .memory_share = f_memory_share,
+    .memory_export = f_memory_export,
+    .memory_import = f_memory_import,
+    .memory_unshare = f_memory_unshare,
     .fill = f_fill,
     .can_access_peer = f_can_access_peer,
     .module_load = f_module_load,

@@ -347,6 +347,42 @@ static void pinned_blocks_wait_and_come_back(void **state) {
   close_world(&w);
 }
 
+/* Given back when nothing runs, since the driver may wait there. */
+static void shared_memory_waits_for_a_quiet_device(void **state) {
+  (void)state;
+  world w;
+  open_world(&w, TPS_CUDA);
+  char handle[TPS_MEMORY_IPC_BYTES], byte = 0;
+  tps_memory *m, *theirs, *n = allocate(&w, 1, 64);
+  OK(tps_memory_share(w.context, w.device, 100, &m, &w.err));
+  OK(tps_memory_export(m, handle, &w.err));
+  assert_int_equal(tps_memory_export(n, handle, &w.err), TPS_MISUSE);
+  OK(tps_memory_import(w.context, w.device, handle, &theirs, &w.err));
+  assert_int_equal(theirs->bytes, 64);
+  assert_int_equal(tps_memory_export(theirs, handle, &w.err), TPS_MISUSE);
+  OK(tps_memory_write(w.s[0], m, 3, "x", 1, &w.err));
+  OK(tps_memory_read(w.s[0], theirs, 3, &byte, 1, &w.err));
+  assert_int_equal(byte, 'x');
+  use(&w, 0, m);
+  use(&w, 1, theirs);
+  use(&w, 1, n);
+  tps_memory_unref(m);
+  tps_memory_unref(theirs);
+  tps_context_reclaim(w.context);
+  assert_int_equal(w.fake->live_shared, 1);
+  assert_int_equal(w.fake->live_imported, 1);
+  fake_finish(w.device);
+  tps_context_reclaim(w.context);
+  assert_int_equal(w.fake->live_shared, 0);
+  assert_int_equal(w.fake->live_imported, 0);
+  OK(tps_memory_share(w.context, w.device, 100, &m, &w.err));
+  tps_memory_unref(m);
+  tps_memory_unref(n);
+  fake_device *fake = w.fake;
+  close_world(&w);
+  assert_int_equal(fake->live_shared, 0);
+}
+
 static void pinned_copies_in_stream_order(void **state) {
   (void)state;
   world w;
@@ -1332,6 +1368,7 @@ int main(void) {
       cmocka_unit_test(out_of_memory_says_how_much),
       cmocka_unit_test(ranges_are_checked),
       cmocka_unit_test(pinned_blocks_wait_and_come_back),
+      cmocka_unit_test(shared_memory_waits_for_a_quiet_device),
       cmocka_unit_test(pinned_copies_in_stream_order),
       cmocka_unit_test(big_writes_go_in_pieces),
       cmocka_unit_test(small_writes_share_events),

@@ -718,6 +718,12 @@ body("dlpack", function(tp)
   equal_list({ 1, 2, 3 }, b:read())
 end)
 
+body("memory of several processes", function(tp)
+  local b <close> = tp.buffer("i32", 1)
+  assert(not pcall(b.ipc_handle, b))
+  assert(not pcall(tp.open_ipc, 0, ("x"):rep(64)))
+end)
+
 body("memory_limit", function(tp)
   local before = tp.memory_limit(1 << 40)
   local b <close> = tp.buffer("u8", 100)

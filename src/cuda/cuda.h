@@ -26,6 +26,7 @@
 
 /* X(field, symbol, version of the interface): what is used of the driver. */
 #define TPS_CUDA_DRIVER(X)                                                     \
+  X(address_range, cuMemGetAddressRange, 3020)                                 \
   X(context_current, cuCtxGetCurrent, 4000)                                    \
   X(fill16, cuMemsetD16Async, 3020)                                            \
   X(fill32, cuMemsetD32Async, 3020)                                            \
@@ -144,6 +145,15 @@ int tps_cuda_memory_unpin(tps_device *device, tps_pin kind, void *host,
 int tps_cuda_copy(tps_device *device, uint64_t to, uint64_t from,
                   uint64_t bytes, tps_device_stream *stream, tps_op *op,
                   tps_error *err);
+int tps_cuda_memory_share(tps_device *device, uint64_t bytes, uint64_t *address,
+                          tps_error *err);
+int tps_cuda_memory_export(tps_device *device, uint64_t address,
+                           char handle[TPS_MEMORY_IPC_BYTES], tps_error *err);
+int tps_cuda_memory_import(tps_device *device,
+                           const char handle[TPS_MEMORY_IPC_BYTES],
+                           uint64_t *address, uint64_t *bytes, tps_error *err);
+void tps_cuda_memory_unshare(tps_device *device, uint64_t address,
+                             bool imported);
 int tps_cuda_copy_rows(tps_device *device, uint64_t to, tps_device *to_device,
                        uint64_t from, tps_device *from_device,
                        const tps_rows *rows, tps_device_stream *stream,

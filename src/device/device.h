@@ -170,6 +170,7 @@ typedef enum tps_image_kind { TPS_IMAGE_PTX, TPS_IMAGE_BINARY } tps_image_kind;
 #define TPS_EVENT_INTERPROCESS 4u
 
 #define TPS_EVENT_IPC_BYTES 64 /* of a handle for another process */
+#define TPS_MEMORY_IPC_BYTES 64
 
 /* Host memory that a device reaches. */
 typedef enum tps_pin {
@@ -326,6 +327,17 @@ typedef struct tps_device_face {
                       char handle[TPS_EVENT_IPC_BYTES], tps_error *err);
   int (*event_import)(tps_device *, const char handle[TPS_EVENT_IPC_BYTES],
                       tps_device_event **out, tps_error *err);
+  /* Memory that other processes can open: there at once, in no stream's order,
+   * NOT_SUPPORTED where there is no such thing. */
+  int (*memory_share)(tps_device *, uint64_t bytes, uint64_t *address,
+                      tps_error *err);
+  int (*memory_export)(tps_device *, uint64_t address,
+                       char handle[TPS_MEMORY_IPC_BYTES], tps_error *err);
+  int (*memory_import)(tps_device *, const char handle[TPS_MEMORY_IPC_BYTES],
+                       uint64_t *address, uint64_t *bytes, tps_error *err);
+  /* The end of shared or imported memory. May wait for running work: called only
+   * when nothing runs. */
+  void (*memory_unshare)(tps_device *, uint64_t address, bool imported);
 
   /* --- textures and surfaces ------------------------------------------------ */
   void (*texture_limits)(tps_device *, bool writable, tps_texture_limits *out);

@@ -44,7 +44,7 @@ static int buffer_close(lua_State *L) {
 
 /* Where a constructor puts its memory: fields stream and device of `index`. */
 static tps_stream *option_place(lua_State *L, int index) {
-  static const char *const names[] = {"stream", "device", NULL};
+  static const char *const names[] = {"stream", "device", "ipc", NULL};
   char a[32], b[32];
   if (lua_isnoneornil(L, index)) return tps_current_stream(L, NULL);
   tps_check_options(L, index, names);
@@ -111,23 +111,32 @@ static const void *initial_bytes(lua_State *L, int index, int dtype,
   }
 }
 
-/* Gives *box memory on the stream that the options at `options` name; with one
- * full collection and one retry when the device's memory is exhausted. Returns
+/* One attempt: *stream is where the options at `options` want it. */
+static int allocate_once(lua_State *L, const tps_lua_buffer *box, int options,
+                         tps_stream **stream, tps_memory **memory,
+                         tps_error *err) {
+  uint64_t bytes = tps_buffer_bytes(box);
+  bool shared = tps_option_boolean(L, options, "ipc", false);
+  *stream = option_place(L, options);
+  tps_site_set_told(L, box->head.lua, (*stream)->device);
+  tps_before_wait(box->head.lua);
+  if (!shared || bytes == 0)
+    return tps_memory_allocate(*stream, bytes, memory, err);
+  return tps_memory_share((*stream)->context, (*stream)->device, bytes, memory,
+                          err);
+}
+
+/* Gives *box memory; with one full collection, which may run finalizers that
+ * close a stream, and one retry when the device's memory is exhausted. Returns
  * the stream. */
 static tps_stream *allocate(lua_State *L, tps_lua_buffer *box, int options) {
-  uint64_t bytes = tps_buffer_bytes(box);
+  tps_stream *stream;
   tps_memory *memory;
   tps_error err;
-  tps_stream *stream = option_place(L, options);
-  tps_site_set_told(L, box->head.lua, stream->device);
-  tps_before_wait(box->head.lua);
-  int code = tps_memory_allocate(stream, bytes, &memory, &err);
+  int code = allocate_once(L, box, options, &stream, &memory, &err);
   if (code == TPS_OUT_OF_MEMORY) {
-    lua_gc(L, LUA_GCCOLLECT); /* may run finalizers that close a stream */
-    stream = option_place(L, options);
-    tps_site_set_told(L, box->head.lua, stream->device);
-    tps_before_wait(box->head.lua);
-    code = tps_memory_allocate(stream, bytes, &memory, &err);
+    lua_gc(L, LUA_GCCOLLECT);
+    code = allocate_once(L, box, options, &stream, &memory, &err);
   }
   if (code != 0) tps_raise(L, &err);
   box->memory = memory;
@@ -330,21 +339,15 @@ static const luaL_Reg buffer_meta[] = {{"__tostring", buffer_tostring},
                                        {"__index", tps_buffer_index},
                                        {"__newindex", tps_buffer_newindex},
                                        {NULL, NULL}};
-static const luaL_Reg buffer_methods[] = {{"close", buffer_close},
-                                          {"write", tps_buffer_write},
-                                          {"read", tps_buffer_read},
-                                          {"bytes", tps_buffer_read_bytes},
-                                          {"copy_to", tps_buffer_copy_to},
-                                          {"fill", tps_buffer_fill},
-                                          {"slice", buffer_slice},
-                                          {"as", buffer_as},
-                                          {"dlpack", tps_buffer_dlpack},
-                                          {"count", buffer_count},
-                                          {"dtype", buffer_dtype},
-                                          {"nbytes", buffer_nbytes},
-                                          {"ptr", buffer_ptr},
-                                          {"device", buffer_device},
-                                          {NULL, NULL}};
+static const luaL_Reg buffer_methods[] = {
+    {"close", buffer_close},         {"write", tps_buffer_write},
+    {"read", tps_buffer_read},       {"bytes", tps_buffer_read_bytes},
+    {"copy_to", tps_buffer_copy_to}, {"fill", tps_buffer_fill},
+    {"slice", buffer_slice},         {"as", buffer_as},
+    {"dlpack", tps_buffer_dlpack},   {"ipc_handle", tps_buffer_ipc_handle},
+    {"count", buffer_count},         {"dtype", buffer_dtype},
+    {"nbytes", buffer_nbytes},       {"ptr", buffer_ptr},
+    {"device", buffer_device},       {NULL, NULL}};
 static const luaL_Reg buffer_functions[] = {
     {"buffer", buffer_new},
     {"zeros", buffer_zeros},
@@ -352,6 +355,7 @@ static const luaL_Reg buffer_functions[] = {
     {"managed", buffer_managed},
     {"read_file", tps_buffer_read_file},
     {"from_dlpack", tps_buffer_from_dlpack},
+    {"open_ipc", tps_buffer_open_ipc},
     {"memory_limit", buffer_memory_limit},
     {NULL, NULL}};
 

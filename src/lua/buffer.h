@@ -35,6 +35,10 @@ int tps_buffer_newindex(lua_State *L);
 int tps_buffer_dlpack(lua_State *L);
 int tps_buffer_from_dlpack(lua_State *L);
 
+/* shared.c: b:ipc_handle and tp.open_ipc */
+int tps_buffer_ipc_handle(lua_State *L);
+int tps_buffer_open_ipc(lua_State *L);
+
 /* tp.read_file */
 int tps_buffer_read_file(lua_State *L);
 

@@ -34,6 +34,7 @@ typedef struct tps_memory {
   uint8_t kind; /* tps_memory_kind */
   bool escaped;
   bool managed;
+  bool shared;      /* can be exported to other processes */
   uint64_t id;      /* unique in the process */
   uint64_t address; /* on the device; 0 for 0 bytes */
   void *host;       /* of PINNED: the bytes themselves */
@@ -74,6 +75,16 @@ int tps_memory_borrow(tps_context *context, tps_device *device,
 int tps_memory_adopt(tps_context *context, tps_device *device, uint64_t address,
                      uint64_t bytes, void *owner, void (*release)(void *owner),
                      tps_memory **out, tps_error *err);
+/* Memory that other processes can open, and such of theirs: NOT_SUPPORTED where
+ * there is none. It is there at once, on every stream. The
+ * imported has all the bytes that there are from the handle's address on. */
+int tps_memory_share(tps_context *context, tps_device *device, uint64_t bytes,
+                     tps_memory **out, tps_error *err);
+int tps_memory_export(tps_memory *memory, char handle[TPS_MEMORY_IPC_BYTES],
+                      tps_error *err);
+int tps_memory_import(tps_context *context, tps_device *device,
+                      const char handle[TPS_MEMORY_IPC_BYTES], tps_memory **out,
+                      tps_error *err);
 /* Waits until all foreign memory that was dropped has been released. */
 int tps_memory_settle(tps_context *context, tps_error *err);
 tps_memory *tps_memory_ref(tps_memory *memory);

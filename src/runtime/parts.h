@@ -65,6 +65,7 @@ typedef struct tps_device_state {
   tps_loaded *orphan_modules;
   struct tps_array *arrays; /* texture.c's, to be used again */
   uint64_t array_bytes;
+  struct tps_shared *unshared; /* shared.c's, to be given back */
 } tps_device_state;
 
 static inline tps_device_state *tps_state(const tps_device *device) {
@@ -409,6 +410,12 @@ void tps_array_reclaim(tps_memory *memory);
 bool tps_arrays_drop_pool(tps_device *device);
 /* True when so much lies idle that a quiet device should give it back. */
 bool tps_arrays_are_many(const tps_device *device);
+
+/* ---- memory of several processes ----------------------------------------- */
+
+/* Gives back what was dropped: when nothing runs. */
+void tps_shared_drop(tps_device *device);
+bool tps_shared_waits(const tps_device *device);
 
 /* ---- modules ------------------------------------------------------------- */
 

@@ -438,6 +438,8 @@ void tps_reclaim_local(tps_local *local) {
   adopt_orphans(local);
   if (tps_arrays_are_many(local->device) && quiet(local))
     tps_arrays_drop_pool(local->device);
+  if (tps_shared_waits(local->device) && quiet(local))
+    tps_shared_drop(local->device);
 }
 
 /* True when there is a mark of its last work for others to look at. */
@@ -501,6 +503,7 @@ void tps_local_free(tps_local *local) {
   if (leave(local) && idle) {
     tps_pinned_drop_pool(device);
     tps_arrays_drop_pool(device);
+    tps_shared_drop(device);
   }
   free(local);
 }

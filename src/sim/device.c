@@ -269,6 +269,34 @@ static tps_device_stream *default_stream(tps_device *face) {
   return (tps_device_stream *)to_device(face)->legacy;
 }
 
+static int no_sharing(tps_error *err) {
+  return tps_fail(err, TPS_NOT_SUPPORTED,
+                  "the simulated device has no memory for other processes");
+}
+
+static int memory_share(tps_device *face, uint64_t bytes, uint64_t *address,
+                        tps_error *err) {
+  (void)face, (void)bytes, (void)address;
+  return no_sharing(err);
+}
+
+static int memory_export(tps_device *face, uint64_t address,
+                         char handle[TPS_MEMORY_IPC_BYTES], tps_error *err) {
+  (void)face, (void)address, (void)handle;
+  return no_sharing(err);
+}
+
+static int memory_import(tps_device *face,
+                         const char handle[TPS_MEMORY_IPC_BYTES],
+                         uint64_t *address, uint64_t *bytes, tps_error *err) {
+  (void)face, (void)handle, (void)address, (void)bytes;
+  return no_sharing(err);
+}
+
+static void memory_unshare(tps_device *face, uint64_t address, bool imported) {
+  (void)face, (void)address, (void)imported;
+}
+
 static bool can_access_peer(tps_device *face, tps_device *other) {
   if (other->kind != TPS_SIM) return false;
   return face == other || to_device(face)->peers;
@@ -323,6 +351,10 @@ static const tps_device_face face = {
     .copy = tps_sim_copy,
     .copy_peer = tps_sim_copy_peer,
     .copy_rows = tps_sim_copy_rows,
+    .memory_share = memory_share,
+    .memory_export = memory_export,
+    .memory_import = memory_import,
+    .memory_unshare = memory_unshare,
     .fill = tps_sim_fill,
     .can_access_peer = can_access_peer,
     .module_load = tps_sim_module_load,
