@@ -31,7 +31,7 @@ local EXPECTED = {
   "^tpstream [%d.]+, on sim:0\n", "\nbefore: 331%.2\n",
   "\nscript: got 1000 elements of 4 bytes on sim:0\n",
   "\nprogram: got 1000 elements back\n", "\nafter: 65%.5\n",
-  "\nreleased: 1\n$",
+  "\nkept: 1000 elements of 32 bits\n", "\nreleased: 1\n$",
 }
 
 local function check_embed(program, env)

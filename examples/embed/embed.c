@@ -9,7 +9,8 @@
  * Compiled with EMBED_CUDA, stream and memory come from the CUDA runtime.
  * Without it (no toolkit, no GPU) the program is one that gets its stream and
  * a pool of memory from tpstream, and lends parts of that pool. What it does
- * with the script is the same. */
+ * with the script is the same. What the script returns outlives Lua as a tensor of
+ * DLPack's, as it would be given to another library. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,12 +27,29 @@
 
 #define COUNT 1000
 
+/* As DLPack's own dlpack.h has it, which a program would rather include. */
+typedef struct tensor {
+  void *data;
+  int32_t device_type, device;
+  int32_t dimensions;
+  uint8_t type, bits;
+  uint16_t lanes;
+  int64_t *shape, *strides;
+  uint64_t offset;
+} tensor;
+typedef struct managed_tensor {
+  tensor tensor;
+  void *context;
+  void (*deleter)(struct managed_tensor *self);
+} managed_tensor;
+
 /* What the program owns. */
 typedef struct own {
   const char *device;
   void *stream; /* handle */
   void *data;   /* COUNT floats on the device */
   int released;
+  managed_tensor *kept; /* what the script made, for another library */
 } own;
 
 /* ---- the program's own stream and memory --------------------------------- */
@@ -168,6 +186,23 @@ static void push_script(lua_State *L, const char *folder) {
   lua_remove(L, -2); /* path */
 }
 
+/* The Buffer on top as a tensor, which lives on without Lua. */
+static managed_tensor *keep(lua_State *L) {
+  lua_getfield(L, -1, "dlpack");
+  lua_pushvalue(L, -2);
+  lua_call(L, 1, 1);
+  managed_tensor *kept = (managed_tensor *)lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return kept;
+}
+
+/* What a library does that was given a tensor. */
+static void use(managed_tensor *kept) {
+  const tensor *t = &kept->tensor;
+  printf("kept: %lld elements of %d bits\n", (long long)t->shape[0], t->bits);
+  kept->deleter(kept);
+}
+
 static double roughness(const float *v) {
   double sum = 0;
   for (int i = 1; i < COUNT; i++)
@@ -201,6 +236,7 @@ static int run(lua_State *L) {
   lua_call(L, 2, 1);
   tpstream_checkbuffer(L, -1, &result); /* the script's own */
   printf("program: got %d elements back\n", (int)result.count);
+  o->kept = keep(L);
 
   own_read(L, o, samples);
   printf("after: %.1f\n", roughness(samples));
@@ -230,6 +266,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "embed: %s\n", luaL_tolstring(L, -1, NULL));
   }
   lua_close(L);
+  if (o.kept != NULL) use(o.kept);
   printf("released: %d\n", o.released);
   own_close(&o);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
