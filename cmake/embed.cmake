@@ -33,7 +33,8 @@ endif()
 # Adds the rule that makes `out` of the product's Lua and CUDA sources.
 function(tps_embed out)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lua/tpstream/*.lua
-       ${CMAKE_SOURCE_DIR}/kernels/*.cu ${CMAKE_SOURCE_DIR}/kernels/*.cuh)
+       ${CMAKE_SOURCE_DIR}/kernels/*.cu ${CMAKE_SOURCE_DIR}/kernels/*.cuh
+       ${CMAKE_SOURCE_DIR}/kernels/ptx/*.lz)
   add_custom_command(OUTPUT ${out}
     COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DROOT=${CMAKE_SOURCE_DIR}
             "-DFILES=${files}" -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake

@@ -14,7 +14,7 @@ using A = arithmetic<U>;
 #define LINE 16                         // threads along one side of a tile
 #define QUADS (sizeof(A) == 8 ? 1 : 2)  // times four rows (columns) for each
 #define SIDE (LINE * 4 * (int)QUADS)    // of a tile of c
-#define DEPTH 16
+#define DEPTH 8
 #define LOADS (SIDE * DEPTH / THREADS)
 #define BAND 8 // tiles of rows that take turns: they share columns of b in the cache
 
@@ -66,7 +66,7 @@ __device__ inline void take(A (&to)[4 * QUADS], const A *line, u32 which) {
     for (int j = 0; j < 4; j++) to[4 * q + j] = line[q * 4 * LINE + which * 4 + j];
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
     matmul(const T *a, const T *b, U *c, i64 m, i64 n, i64 depth, i64 a_row,
            i64 b_row, i64 c_row, i64 a_step, i64 b_step, i64 c_step, A alpha,
            A beta, bool a_transposed, bool b_transposed) {

@@ -163,37 +163,32 @@ end
 
 -- ---- kernels -------------------------------------------------------------------
 
-local HEADERS = { ["common.cuh"] = native.text "kernels/common.cuh" }
+lib.headers = { ["common.cuh"] = native.text "kernels/common.cuh" }
+local instances -- of kernels_instances.lua
 local modules, kernels = {}, {}
 
--- kernels/<file>.cu with these macros. Where there is no compiler the PTX that the
--- product brings along serves, if this instance is among them.
-local function module(file, id, defines)
+-- An instance by its name. Where there is no compiler the PTX that the product brings
+-- along serves, if this one is among it.
+local function module(id)
+  local file, defines = instances.defines(id)
   local path = "kernels/" .. file .. ".cu"
   local ok, result = pcall(tp.compile, native.text(path),
-    { name = path, headers = HEADERS, defines = defines, lineinfo = false })
+    { name = path, headers = lib.headers, defines = defines, lineinfo = false })
   if ok then return result end
   local ptx = type(result) ~= "string" and result.code
-    == "TPSTREAM_ERROR_NO_COMPILER" and native.text("kernels/ptx/" .. id .. ".ptx")
+    == "TPSTREAM_ERROR_NO_COMPILER" and native.text("kernels/ptx/" .. id .. ".lz")
   if not ptx then error(result, 0) end
-  return tp.load(ptx)
+  return tp.load(instances.expand(ptx))
 end
 
--- The Kernel `name` of kernels/<file>.cu; the rest are its macros, name and value in
--- turn. Compiled at the first call only.
+-- The Kernel `name` of kernels/<file>.cu; the rest are the values of its macros, as
+-- kernels_instances.lua lists them. Compiled at the first call only.
 function lib.kernel(file, name, ...)
-  local id = file
-  for i = 2, select("#", ...), 2 do id = id .. "-" .. select(i, ...) end
+  local id = table.concat({ file, ... }, "-")
   local key = id .. "/" .. name
   local kernel = kernels[key]
   if kernel then return kernel end
-  if not modules[id] then
-    local defines = {}
-    for i = 1, select("#", ...), 2 do
-      defines[select(i, ...)] = select(i + 1, ...)
-    end
-    modules[id] = module(file, id, defines)
-  end
+  modules[id] = modules[id] or module(id)
   kernel = modules[id]:kernel(name)
   kernels[key] = kernel
   return kernel
@@ -230,6 +225,7 @@ end
 local function fill(functions)
   if getmetatable(functions) == nil then return end
   setmetatable(functions, nil)
+  instances = read "kernels_instances"
   for _, topic in ipairs(TOPICS) do
     read("kernels_" .. topic, lib, functions)
   end

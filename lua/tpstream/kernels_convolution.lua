@@ -110,7 +110,7 @@ local function convolve(name, t, n, x, weight, s, opts, fields)
       s.stride[2], s.padding[1], s.padding[2], s.dilation[1], s.dilation[2],
       s.groups, size[1], size[2])
     local sets = lib.ceil(s.filters // s.groups, FILTERS)
-    lib.kernel("convolution", "convolve", "ELEMENT", t.short):forall(
+    lib.kernel("convolution", "convolve", t.short):forall(
       s.batch * s.groups * sets * size[1] * size[2], x, weight, opts.bias, out,
       shape, opts.flip or false)
   end

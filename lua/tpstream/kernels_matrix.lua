@@ -21,7 +21,7 @@ function K.transpose(x, rows, columns, out)
   if n > 0 then
     local side = t.size == 8 and 32 or 64
     local tiles = lib.ceil(rows, side) * lib.ceil(columns, side)
-    lib.kernel("transpose", "transpose", "SIZE", t.size):launch(
+    lib.kernel("transpose", "transpose", t.size):launch(
       { grid = lib.blocks(tiles, EACH), block = THREADS }, x, out, rows, columns)
   end
   return out
@@ -86,9 +86,9 @@ local function result_type(t, out)
 end
 
 local function multiply(t, u, a, b, c, p)
-  if p.library ~= false and native.blas
-    and native.blas(a.buffer, b.buffer, c.buffer, p.m, p.n, p.k, a.row, b.row, c.row,
-      p.batch, a.step, b.step, c.step, p.alpha, p.beta, p.transpose_a,
+  if p.library ~= false and p.k > 0 and t.float
+    and native.multiply(a.buffer, b.buffer, c.buffer, p.m, p.n, p.k, p.batch, a.row,
+      a.step, b.row, b.step, c.row, c.step, p.alpha, p.beta, p.transpose_a,
       p.transpose_b) then
     return
   end
@@ -99,7 +99,7 @@ local function multiply(t, u, a, b, c, p)
     lib.misuse("matmul: %d by %d elements, %d times, are more than can be "
       .. "multiplied at once", p.m, p.n, p.batch)
   end
-  local kernel = lib.kernel(file, "matmul", "ELEMENT", t.short, "RESULT", u.short)
+  local kernel = lib.kernel(file, "matmul", t.short, u.short)
   kernel:launch({ grid = tiles, block = THREADS }, a.buffer, b.buffer, c.buffer,
     p.m, p.n, p.k, a.row, b.row, c.row, a.step, b.step, c.step, p.alpha, p.beta,
     p.transpose_a, p.transpose_b)

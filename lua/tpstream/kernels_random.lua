@@ -39,7 +39,7 @@ local function uniform_floats(x, t, n, opts)
       high)
   end
   if n > 0 then
-    launch(lib.kernel("random", "uniform", "ELEMENT", t.short), x, n,
+    launch(lib.kernel("random", "uniform", t.short), x, n,
       t.size == 8 and 2 or 4, opts, low, high - low, high)
   end
   return x
@@ -77,7 +77,7 @@ local function uniform_integers(x, t, n, opts)
       high)
   end
   if n > 0 then
-    launch(lib.kernel("random", "uniform", "ELEMENT", t.short, "INTEGER", 1), x, n, 2,
+    launch(lib.kernel("random", "uniform", t.short, 1), x, n, 2,
       opts, low, high - low + 1)
   end
   return x
@@ -99,7 +99,7 @@ function K.random_normal(x, opts)
   local mean = finite("random_normal", opts, "mean", 0)
   local deviation = finite("random_normal", opts, "deviation", 1)
   if n > 0 then
-    launch(lib.kernel("random", "normal", "ELEMENT", t.short), x, n,
+    launch(lib.kernel("random", "normal", t.short), x, n,
       t.size == 8 and 2 or 4, opts, mean, deviation)
   end
   return x

@@ -24,7 +24,7 @@ end
 -- Queues operation `op` on x (and y), with a result of type `result`, or of x's own
 -- where the caller's `out` has that.
 local function reduce(op, t, n, x, y, result, out)
-  local kernel = lib.kernel("reduce", "reduce", "ELEMENT", t.short, "OP", op)
+  local kernel = lib.kernel("reduce", "reduce", t.short, op)
   local as_element = out:dtype() ~= result.name
   local blocks = math.max(1, math.min(BLOCKS, lib.ceil(n, TILE_BYTES // t.size)))
   local shape = { grid = blocks, block = THREADS }
@@ -34,8 +34,7 @@ local function reduce(op, t, n, x, y, result, out)
   end
   local partial <close> = lib.scratch(blocks * PARTIAL)
   kernel:launch(shape, x, y, n, partial, out, as_element)
-  local rest = lib.kernel("reduce", "reduce_rest", "ELEMENT", t.short,
-    "OP", op)
+  local rest = lib.kernel("reduce", "reduce_rest", t.short, op)
   rest:launch({ grid = 1, block = THREADS }, partial, blocks, x, out, as_element)
   return out
 end

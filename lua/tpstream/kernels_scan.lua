@@ -60,8 +60,7 @@ local function scan(name, exclusive, x, out, opts)
   if init == nil then init = neutral(op, u) end
   lib.check_overlap(name, x, "x", out, "the result")
   if n == 0 then return out end
-  local kernel = lib.kernel("scan", "scan", "ELEMENT", t.short, "RESULT", u.short,
-    "OP", op)
+  local kernel = lib.kernel("scan", "scan", t.short, u.short, op)
   local tiles = lib.ceil(n, tile_of(t, u))
   local slots = tiles + lib.ceil(tiles, GROUP)
   local room <close> = lib.scratch(16 + slots * (u.size == 8 and 24 or 8), true)
@@ -130,7 +129,7 @@ function K.histogram(x, bins, low, high, opts)
   if n > 0 then
     local is_local = bins <= LOCAL_BINS
     local kernel = lib.kernel("histogram", is_local and "histogram_local"
-      or "histogram_global", "ELEMENT", t.short)
+      or "histogram_global", t.short)
     local work = lib.ceil(n, COUNT_THREADS * (16 // t.size))
     kernel:launch({ grid = lib.blocks(work, EACH), block = COUNT_THREADS,
       shared = is_local and 4 * bins or 0 }, x, n, counts, low, high,
@@ -138,7 +137,7 @@ function K.histogram(x, bins, low, high, opts)
       opts.closed or false)
   end
   if narrow then
-    local kernel = lib.kernel("histogram", "histogram_narrow", "ELEMENT", t.short)
+    local kernel = lib.kernel("histogram", "histogram_narrow", t.short)
     kernel:forall(bins, counts, out, bins)
     counts:close()
   end

@@ -17,8 +17,8 @@ end
 local function sort(keys, values, t, v, n, order)
   local function kernel(name)
     local value = v and v.size or 0
-    if n < SMALL then return lib.kernel("sort", name, "KEY", t.size, "VALUE", value) end
-    return lib.kernel("sort", name, "KEY", t.size, "VALUE", value, "LARGE", 1)
+    if n < SMALL then return lib.kernel("sort", name, t.size, value) end
+    return lib.kernel("sort", name, t.size, value, 1)
   end
   local word = n < SMALL and 4 or 8
   local passes, tiles = t.size, lib.ceil(n, TILE)

@@ -34,7 +34,7 @@ function K.iota(x, first, step)
   first = count_argument(2, first, 0, t)
   step = count_argument(3, step, 1, t)
   if n > 0 then
-    launch(lib.kernel("vector", "iota", "ELEMENT", t.short), t, n, x, first, step, n)
+    launch(lib.kernel("vector", "iota", t.short), t, n, x, first, step, n)
   end
   return x
 end
@@ -47,7 +47,7 @@ function K.axpy(a, x, y)
   lib.expect("axpy", 3, y, n, t)
   lib.check_overlap("axpy", x, "x", y, "y")
   if n > 0 then
-    launch(lib.kernel("vector", "axpy", "ELEMENT", t.short), t, n, a, x, y, n)
+    launch(lib.kernel("vector", "axpy", t.short), t, n, a, x, y, n)
   end
   return y
 end

@@ -192,8 +192,7 @@ return function(expression, declarations, opts)
       #names == 1 and "is" or "are", table.concat(names, ", "))
   end
   local module = tp.compile(source_of(expression, list, assigned, opts.preamble), {
-    name = "map", lineinfo = false,
-    headers = { ["common.cuh"] = native.text "kernels/common.cuh" },
+    name = "map", lineinfo = false, headers = lib.headers,
   })
   return native.counted(module:kernel "map")
 end

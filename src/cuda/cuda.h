@@ -52,6 +52,8 @@ typedef struct tps_cuda_device {
   _Atomic(CUcontext) context; /* the primary one; NULL before the first use */
   cudaMemPool_t pool;         /* written before `context` */
   atomic_schar peers[TPS_CUDA_PEERS]; /* 0 unknown, 1 yes, -1 no */
+  pthread_mutex_t product_lock;       /* for the handle and its stream */
+  struct cublasContext *cublas;       /* NULL before the first product */
 } tps_cuda_device;
 
 /* Fails with CUDA's number and "<what>: <CUDA's own text>", where <what> is
@@ -208,5 +210,10 @@ void tps_cuda_texture_destroy(tps_device *device, uint64_t handle);
 int tps_cuda_surface_create(tps_device *device, tps_device_array *array,
                             uint64_t *handle, tps_error *err);
 void tps_cuda_surface_destroy(tps_device *device, uint64_t handle);
+
+bool tps_cuda_can_multiply(tps_device *device, const tps_product *product);
+int tps_cuda_multiply(tps_device *device, const tps_product *product,
+                      tps_device_stream *stream, tps_op *op, tps_error *err);
+void tps_cuda_product_close(tps_cuda_device *self);
 
 #endif

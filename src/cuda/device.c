@@ -108,6 +108,8 @@ static int device_synchronize(tps_device *device, tps_error *err) {
 /* The context stays: other code in the process may use it. */
 static void device_close(tps_device *device) {
   if (device == NULL) return;
+  tps_cuda_product_close(tps_cuda(device));
+  pthread_mutex_destroy(&tps_cuda(device)->product_lock);
   pthread_mutex_destroy(&tps_cuda(device)->lock);
   free(device);
 }
@@ -166,6 +168,8 @@ static const tps_device_face face = {
     .texture_destroy = tps_cuda_texture_destroy,
     .surface_create = tps_cuda_surface_create,
     .surface_destroy = tps_cuda_surface_destroy,
+    .can_multiply = tps_cuda_can_multiply,
+    .multiply = tps_cuda_multiply,
 };
 
 /* --- properties ----------------------------------------------------------- */
@@ -289,6 +293,7 @@ int tps_cuda_device_open(int ordinal, tps_device **out, tps_error *err) {
   if (self == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for a CUDA device");
   pthread_mutex_init(&self->lock, NULL);
+  pthread_mutex_init(&self->product_lock, NULL);
   self->base.face = &face;
   self->base.kind = TPS_CUDA;
   self->base.ordinal = ordinal;

@@ -28,6 +28,7 @@
 
 #include "base/error.h"
 #include "base/kernel.h"
+#include "device/product.h"
 #include "device/record.h"
 
 typedef enum tps_device_kind { TPS_CUDA, TPS_SIM } tps_device_kind;
@@ -357,6 +358,13 @@ typedef struct tps_device_face {
   int (*surface_create)(tps_device *, tps_device_array *, uint64_t *handle,
                         tps_error *err);
   void (*surface_destroy)(tps_device *, uint64_t handle);
+
+  /* --- what the device's own libraries do better ---------------------------- */
+  /* Both may be NULL. Whether there is a library, for these types. */
+  bool (*can_multiply)(tps_device *, const tps_product *);
+  /* NOT_SUPPORTED, with nothing queued: it will not after all. */
+  int (*multiply)(tps_device *, const tps_product *, tps_device_stream *,
+                  tps_op *op, tps_error *err);
 } tps_device_face;
 
 struct tps_device {

@@ -5,6 +5,7 @@
  * in the library's table: tp.kernels and tp.map. */
 #include "lua/embedded.h"
 #include "lua/state.h"
+#include "runtime/product.h"
 
 #include <string.h>
 
@@ -48,11 +49,52 @@ static int kernels_counted(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg kernels_native[] = {{"text", kernels_text},
-                                          {"overlap", kernels_overlap},
-                                          {"is_buffer", kernels_is_buffer},
-                                          {"counted", kernels_counted},
-                                          {NULL, NULL}};
+/* ---- products by the device's library ------------------------------------ */
+
+/* What kernels_multiply is given of one: its buffer, and its two strides. */
+static tps_matrix matrix_at(lua_State *L, int buffer, int row) {
+  const tps_lua_buffer *b = tps_check_buffer(L, buffer);
+  tps_matrix m = {.row = luaL_checkinteger(L, row),
+                  .step = luaL_checkinteger(L, row + 1),
+                  .dtype = b->dtype};
+  return m;
+}
+
+static tps_operand operand_at(lua_State *L, int buffer) {
+  const tps_lua_buffer *b = tps_check_buffer(L, buffer);
+  return (tps_operand){b->memory, b->first, tps_buffer_bytes(b)};
+}
+
+/* a b c m n k batch a.row a.step b.row b.step c.row c.step alpha beta
+ * transpose_a transpose_b → whether it was queued. All counts are above 0. */
+static int kernels_multiply(lua_State *L) {
+  tps_lua *lua = tps_open(L);
+  tps_error err;
+  tps_stream *stream = tps_current_stream(L, NULL);
+  tps_product p = {.m = luaL_checkinteger(L, 4),
+                   .n = luaL_checkinteger(L, 5),
+                   .k = luaL_checkinteger(L, 6),
+                   .batch = luaL_checkinteger(L, 7),
+                   .a = matrix_at(L, 1, 8),
+                   .b = matrix_at(L, 2, 10),
+                   .c = matrix_at(L, 3, 12),
+                   .alpha = luaL_checknumber(L, 14),
+                   .beta = luaL_checknumber(L, 15)};
+  p.a.transposed = lua_toboolean(L, 16);
+  p.b.transposed = lua_toboolean(L, 17);
+  tps_operand of[3] = {operand_at(L, 1), operand_at(L, 2), operand_at(L, 3)};
+  tps_site_set(L, lua);
+  tps_before_wait(lua);
+  int code = tps_product_run(stream, &p, of, &err);
+  if (code != 0 && code != TPS_NOT_SUPPORTED) return tps_raise(L, &err);
+  lua_pushboolean(L, code == 0);
+  return 1;
+}
+
+static const luaL_Reg kernels_native[] = {
+    {"text", kernels_text},           {"overlap", kernels_overlap},
+    {"is_buffer", kernels_is_buffer}, {"counted", kernels_counted},
+    {"multiply", kernels_multiply},   {NULL, NULL}};
 
 /* library state → the same */
 void tps_kernels_open(lua_State *L) {
