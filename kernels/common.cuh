@@ -118,6 +118,35 @@ __device__ void store(T *x, i64 i, i64 n, bool whole, const vec<T, N> &v) {
     if (i + k < n) x[i + k] = v.at[k];
 }
 
+// ---- between blocks -----------------------------------------------------------
+
+// What blocks tell one another. A word that says all goes relaxed; one that says that
+// other memory is ready is released, and acquired by whoever then reads that.
+__device__ inline u32 load_relaxed(const u32 *p) {
+  u32 x;
+  asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+  return x;
+}
+__device__ inline u64 load_relaxed(const u64 *p) {
+  u64 x;
+  asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(x) : "l"(p) : "memory");
+  return x;
+}
+__device__ inline void store_relaxed(u32 *p, u32 x) {
+  asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+__device__ inline void store_relaxed(u64 *p, u64 x) {
+  asm volatile("st.relaxed.gpu.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
+__device__ inline u32 load_acquire(const u32 *p) {
+  u32 x;
+  asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+  return x;
+}
+__device__ inline void store_release(u32 *p, u32 x) {
+  asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
+}
+
 // ---- within a warp ------------------------------------------------------------
 
 __device__ inline u32 lane_id() { return threadIdx.x % WARP; }

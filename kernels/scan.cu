@@ -57,14 +57,12 @@ template <int size> struct slot {
   u32 state, unused;
 
   __device__ void set(u32 to, A a) {
-    *(volatile A *)&value[to == WITH_ALL] = a;
-    __threadfence();
-    *(volatile u32 *)&state = to;
+    value[to == WITH_ALL] = a;
+    store_release(&state, to);
   }
   __device__ u32 get(A *a) {
-    u32 now = *(volatile u32 *)&state;
-    __threadfence();
-    if (now != NOTHING) *a = *(volatile A *)&value[now == WITH_ALL];
+    u32 now = load_acquire(&state);
+    if (now != NOTHING) *a = value[now == WITH_ALL];
     return now;
   }
 };
@@ -74,10 +72,10 @@ template <> struct slot<4> {
   __device__ void set(u32 to, A a) {
     u32 bits;
     memcpy(&bits, &a, 4);
-    *(volatile u64 *)&word = (u64)to << 32 | bits;
+    store_relaxed(&word, (u64)to << 32 | bits);
   }
   __device__ u32 get(A *a) {
-    u64 now = *(volatile u64 *)&word;
+    u64 now = load_relaxed(&word);
     u32 bits = (u32)now;
     memcpy(a, &bits, 4);
     return now >> 32;

@@ -136,7 +136,7 @@ __device__ inline u32 peers_of(u32 digit) {
 __device__ inline u64 look_back(C *states, i64 tile, u32 digit) {
   u64 sum = 0;
   for (i64 t = tile - 1; t >= 0;) {
-    C word = *(volatile C *)&states[t * DIGITS + digit];
+    C word = load_relaxed(&states[t * DIGITS + digit]);
     u32 state = (u32)(word >> BITS);
     if (state == NOTHING) continue;
     sum += word & ((C(1) << BITS) - 1);
@@ -147,7 +147,7 @@ __device__ inline u64 look_back(C *states, i64 tile, u32 digit) {
 }
 
 __device__ inline void tell(C *states, i64 tile, u32 digit, u32 state, u64 count) {
-  *(volatile C *)&states[tile * DIGITS + digit] = (C)state << BITS | (C)count;
+  store_relaxed(&states[tile * DIGITS + digit], (C)state << BITS | (C)count);
 }
 
 struct shared_room {

@@ -240,6 +240,25 @@ describe("sort", function()
     assert.same(list, x:read())
   end)
 
+  it("counts in 64 bits where 30 are too few", function()
+    local function upvalue(fn, name)
+      for i = 1, 60 do
+        local found, value = debug.getupvalue(fn, i)
+        if found == name then return value, i end
+      end
+    end
+    local inner = upvalue(K.sort, "sort")
+    local least, at = upvalue(inner, "SMALL")
+    assert.equal(1 << 30, least)
+    debug.setupvalue(inner, at, 0)
+    local list = values(elements.generator(22), "i32", 9000, -1000, 1000)
+    local x <close> = tp.buffer("i32", list)
+    K.sort(x)
+    debug.setupvalue(inner, at, least)
+    table.sort(list)
+    assert.same(list, x:read())
+  end)
+
   it("puts NaN last, of either sign, and -0.0 before 0.0", function()
     for t, format in pairs { f32 = "<f", f64 = "<d" } do
       local nan = string.pack(format, 0 / 0)
