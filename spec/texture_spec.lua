@@ -247,6 +247,23 @@ describe("textures", function()
       normalized = true, address = "wrap" })
   end)
 
+  it("tell that all they hold is there", function()
+    local resident <close> = program("texture_resident", [=[
+extern "C" __global__ void resident(cudaTextureObject_t t, float *o) {
+  bool there;
+  o[0] = tex2D<float4>(t, 1.5f, .5f, &there).x;
+  o[1] = there;
+  o[2] = tex2DLod<float>(t, .5f, 1.5f, 0, &there);
+  o[3] = there;
+}
+]=])
+    local b <close> = tp.buffer("f32", { 3, 4, 5, 6 })
+    local t <close> = tp.texture(b, { width = 2, height = 2 })
+    local o <close> = tp.zeros("f32", 4)
+    resident:kernel "resident":launch({ grid = 1, block = 1 }, t, o)
+    assert.same({ 4, 1, 5, 1 }, o:read())
+  end)
+
   it("by level and gradient, of which there is one", function()
     check("lod", 2, 9, { filter = "linear" })
     check("grad", 2, 10, { filter = "linear", normalized = true, address = "wrap" })

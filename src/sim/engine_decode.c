@@ -110,14 +110,10 @@ static int refuse(builder *b) {
 }
 
 /* Whether the instruction writes the register that guards it. */
-static bool writes_guard(const builder *b) {
-  const ptx_opd *d = opd(b, 0);
-  if (b->p->operand_count == 0) return false;
+static bool writes_guard(const builder *b, const ptx_opd *d) {
   if (d->kind == TPS_PTX_OPD_REG) return d->index == b->p->guard;
-  for (unsigned k = 0; is_group(d) && k < d->count; k++) {
-    const ptx_opd *o = part_of(b, d, k);
-    if (o->kind == TPS_PTX_OPD_REG && o->index == b->p->guard) return true;
-  }
+  for (unsigned k = 0; is_group(d) && k < d->count; k++)
+    if (writes_guard(b, part_of(b, d, k))) return true;
   return false;
 }
 
@@ -127,7 +123,7 @@ static void set_guard(builder *b) {
   ptx_opd o = {
       .kind = TPS_PTX_OPD_REG, .index = b->p->guard, .type = TPS_PTX_PRED};
   uint32_t row = tps_sim_source_pred(b, &o);
-  if (writes_guard(b)) {
+  if (b->p->operand_count > 0 && writes_guard(b, opd(b, 0))) {
     uint32_t copy = tps_sim_temp_pred(b);
     tps_sim_emit3(b, H_mov_pred, copy, row, row, 0);
     row = copy;
@@ -153,6 +149,8 @@ static void decode_instruction(builder *b, uint32_t k) {
 static void count_def(builder *b, const ptx_opd *o) {
   if (o->kind == TPS_PTX_OPD_REG && b->regs[o->index].defs < 2)
     b->regs[o->index].defs++;
+  for (unsigned k = 0; is_group(o) && k < o->count; k++)
+    count_def(b, part_of(b, o, k));
 }
 
 static bool begin_registers(builder *b) {
@@ -169,11 +167,7 @@ static bool begin_registers(builder *b) {
     b->regs[k] = (reg_info){NO_OPERAND, NO_OPERAND, 0, fn->registers[k].type};
   for (uint32_t k = 0; k < fn->instruction_count; k++) {
     const ptx_insn *p = &fn->instructions[k];
-    if (p->operand_count == 0) continue;
-    const ptx_opd *d = &p->operands[0];
-    count_def(b, d);
-    for (unsigned n = 0; is_group(d) && n < d->count; n++)
-      count_def(b, part_of(b, d, n));
+    if (p->operand_count > 0) count_def(b, &p->operands[0]);
   }
   return true;
 }

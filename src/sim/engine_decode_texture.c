@@ -109,6 +109,12 @@ static void move_results(builder *b, const ptx_opd *o, uint8_t type) {
 
 /* ---- textures ------------------------------------------------------------ */
 
+/* There are no sparse textures: all that is read is there. */
+static void set_true(builder *b, const ptx_opd *o) {
+  uint32_t all = tps_sim_constant(b, FULL, false);
+  tps_sim_emit3(b, H_mov_pred, tps_sim_result_pred(b, o), all, all, 0);
+}
+
 static bool word_type(uint8_t t) {
   return t == TPS_PTX_F32 || t == TPS_PTX_U32 || t == TPS_PTX_S32 ||
          t == TPS_PTX_B32;
@@ -123,11 +129,15 @@ static bool texture(builder *b) {
   int64_t flags;
   uint32_t handle = 0;
   uint8_t type = type_at(b, 0), at = type_at(b, 1);
-  const ptx_opd *d = opd(b, 0);
+  const ptx_opd *d = opd(b, 0), *resident = NULL;
   bool gather = b->p->op == TPS_PTX_OP_TLD4;
+  if (d->kind == TPS_PTX_OPD_PAIR) {
+    resident = part_of(b, d, 1);
+    d = part_of(b, d, 0);
+  }
   if (!geometry(b, &flags) || !word_type(type) ||
-      (at != TPS_PTX_F32 && at != TPS_PTX_S32) || d->kind == TPS_PTX_OPD_PAIR ||
-      elements(d) > 4 || b->p->operand_count != 3 + extra_operands(b))
+      (at != TPS_PTX_F32 && at != TPS_PTX_S32) || elements(d) > 4 ||
+      b->p->operand_count != 3 + extra_operands(b))
     return false;
   if (at == TPS_PTX_S32) flags |= VIEW_INTEGER;
   if (gather) {
@@ -143,6 +153,7 @@ static bool texture(builder *b) {
   if (!move_coordinates(b, opd(b, 2), flags, at)) return false;
   emit(b, gather ? H_tld4 : H_tex, handle, flags);
   move_results(b, d, type);
+  if (resident) set_true(b, resident);
   return true;
 }
 
