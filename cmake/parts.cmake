@@ -61,6 +61,27 @@ macro(tps_add_cuda)
   endif()
 endmacro()
 
+# The program in which untrusted sources are compiled, of which rtc/program.c makes
+# a part of the product. It limits its own memory, which sanitizers can't bear.
+macro(tps_add_compiler)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/compiler/*.c)
+  foreach(file build nvrtc pack shims strings transfer untrusted)
+    list(APPEND files ${CMAKE_SOURCE_DIR}/src/rtc/${file}.c)
+  endforeach()
+  add_executable(tpstream_compiler ${files} ${CMAKE_SOURCE_DIR}/src/base/error.c)
+  target_include_directories(tpstream_compiler PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_compile_definitions(tpstream_compiler PRIVATE _GNU_SOURCE=)
+  target_compile_options(tpstream_compiler PRIVATE -Wall -Wextra -g0)
+  target_link_libraries(tpstream_compiler PRIVATE Threads::Threads
+    ${CMAKE_DL_LIBS})
+  target_link_options(tpstream_compiler PRIVATE -s -rdynamic)
+  set(program ${CMAKE_SOURCE_DIR}/src/rtc/program.c)
+  set_source_files_properties(${program} PROPERTIES
+    COMPILE_DEFINITIONS
+      "TPS_COMPILER_PROGRAM=\"${CMAKE_BINARY_DIR}/tpstream_compiler\""
+    OBJECT_DEPENDS ${CMAKE_BINARY_DIR}/tpstream_compiler)
+endmacro()
+
 macro(tps_add_lua)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/lua/*.c)
   if(files)

@@ -158,7 +158,7 @@ describe("the command line", function()
     for _, word in ipairs {
       "-e", "-i", "-l", "-v", "-E", "-W", "--", "--help", "--version",
       "--device", "--devices", "--info", "--json", "--blocking",
-      "--warnings", "LUA_INIT",
+      "--warnings", "--untrusted", "LUA_INIT",
       "TPSTREAM_DEVICE", "TPSTREAM_NVRTC", "TPSTREAM_SIM_DEVICES",
       "TPSTREAM_SIM_THREADS", "TPSTREAM_SIM_MEMORY", "TPSTREAM_SIM_CAPABILITY",
       "TPSTREAM_SIM_TIMEOUT", "TPSTREAM_SIM_PEERS", "TPSTREAM_SIM_SEED",

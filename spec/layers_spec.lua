@@ -14,6 +14,7 @@ local BELOW = {
   cuda = { "device", "base" },
   runtime = { "device", "ptx", "base" },
   rtc = { "runtime", "device", "ptx", "base" },
+  compiler = { "rtc", "base" },
   check = { "runtime", "device", "base" },
   timeline = { "runtime", "device", "base" },
   lua = { "rtc", "check", "timeline", "runtime", "device", "base" },

@@ -40,7 +40,8 @@ end
 -- array of {severity, number, file, line, column, message, text}.
 function diagnostics.text(summary, log, all)
   if summary and #all == 0 then
-    return log == "" and summary or summary .. "\n" .. log:gsub("%s+$", "")
+    return log == "" and summary
+      or "compilation failed\n" .. log:gsub("%s+$", "")
   end
   local lines = { summary and count_errors(all) }
   for _, d in ipairs(all) do append(lines, d) end

@@ -30,6 +30,8 @@ static void set_registry(lua_State *L, const host_options *options) {
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.blocking");
   lua_pushboolean(L, options->warnings);
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.warnings");
+  lua_pushboolean(L, options->untrusted);
+  lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.untrusted");
   lua_pushlightuserdata(L, (void *)host_interrupted);
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.interrupt");
 }

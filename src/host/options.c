@@ -32,6 +32,7 @@ static const char help[] =
     "  --device X     use device X: cuda, sim, cuda:1, sim:0, an ordinal\n"
     "  --blocking     let every launch wait, so that a fault shows its launch\n"
     "  --warnings     show the compiler's warnings on standard error\n"
+    "  --untrusted    compile every source in a process of its own, fenced in\n"
     "\n"
     "Without a script: a prompt on a terminal, else standard input is run.\n"
     "At its end a script waits for all work that it has queued.\n"
@@ -76,6 +77,7 @@ static bool *find_flag(host_options *options, const char *name) {
       {"--json", &options->json},
       {"--blocking", &options->blocking},
       {"--warnings", &options->warnings},
+      {"--untrusted", &options->untrusted},
   };
   for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
     if (strcmp(name, flags[i].name) == 0) return flags[i].flag;

@@ -13,8 +13,9 @@
 /* ---- options → request --------------------------------------------------- */
 
 static const char *const option_names[] = {
-    "name",    "std",      "arch",  "defines", "include",  "headers", "names",
-    "options", "lineinfo", "debug", "cache",   "warnings", NULL};
+    "name",      "std",        "arch",     "defines", "include", "headers",
+    "names",     "options",    "lineinfo", "debug",   "cache",   "warnings",
+    "untrusted", "max_memory", "max_time", NULL};
 
 /* Pops a string and keeps it in the table at `anchors`: nothing else may, once
  * a finalizer changes the options. */
@@ -210,6 +211,36 @@ static const char *folder_option(lua_State *L, int index) {
   return folder;
 }
 
+/* A limit of the process that compiles untrusted sources, 0 if it is not given. */
+static uint64_t limit_option(lua_State *L, int index, const char *name,
+                             bool untrusted) {
+  lua_Integer value = tps_option_integer(L, index, name, 0);
+  bool given = tps_option(L, index, name) != LUA_TNIL;
+  lua_pop(L, 1);
+  if (given && value < 1)
+    tps_option_error(L, index, name, "at least 1 expected, got %lld",
+                     (long long)value);
+  if (given && !untrusted)
+    tps_option_error(L, index, name, "is for untrusted sources alone");
+  return (uint64_t)value;
+}
+
+bool tps_untrusted(lua_State *L, int index) {
+  lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.untrusted"); /* the host's */
+  bool all = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return tps_option_boolean(L, index, "untrusted", false) || all;
+}
+
+static void limits(lua_State *L, int index, tps_rtc_request *r) {
+  const tps_context *context = tps_lua_of(L)->context;
+  r->untrusted = tps_untrusted(L, index);
+  r->max_memory = limit_option(L, index, "max_memory", r->untrusted);
+  r->max_time = limit_option(L, index, "max_time", r->untrusted);
+  r->interrupted = context->interrupted;
+  r->interrupted_data = context->interrupted_data;
+}
+
 static void fill_request(lua_State *L, int source, int index, int anchors,
                          const char *name, tps_rtc_request *r) {
   memset(r, 0, sizeof *r);
@@ -222,6 +253,7 @@ static void fill_request(lua_State *L, int source, int index, int anchors,
   r->lineinfo = tps_option_boolean(L, index, "lineinfo", true);
   r->debug = tps_option_boolean(L, index, "debug", false);
   r->no_cache = !tps_option_boolean(L, index, "cache", true);
+  limits(L, index, r);
   defines_option(L, index, anchors, r);
   headers_option(L, index, anchors, r);
   r->includes =
@@ -300,6 +332,7 @@ int tps_compile(lua_State *L, int source, int options, const char *name,
   fill_request(L, source, options, index + 2, name, &request);
   tps_device *device = tps_current_device(L);
   tps_site_set(L, lua);
+  tps_before_wait(lua);
   tps_module *module;
   int code =
       tps_rtc_compile(lua->context, device, &request, &module, &g->report, err);

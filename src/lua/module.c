@@ -66,21 +66,35 @@ static bool is_image(const char *text, size_t size) {
   return strstr(text, ".version") != NULL && strstr(text, ".target") != NULL;
 }
 
+/* Machine code can't be checked by anybody; PTX is, before a driver sees it. */
+static int check_trust(lua_State *L, const char *bytes, size_t size) {
+  tps_error err;
+  if (memchr(bytes, '\0', size) == NULL || !tps_untrusted(L, 2)) return 0;
+  tps_fail(&err, TPS_INVALID_IMAGE,
+           "an untrusted image must be PTX: CUBIN and fatbin are machine code, "
+           "which can't be checked");
+  return tps_raise(L, &err);
+}
+
+/* tp.load(image or path [, options]) */
 static int module_load(lua_State *L) {
+  static const char *const options[] = {"untrusted", NULL};
   tps_error err;
   size_t size;
   tps_lua *lua = tps_open(L);
   tps_check_type(L, 1, LUA_TSTRING);
-  lua_settop(L, 1);
+  lua_settop(L, 2);
+  tps_check_options(L, 2, options);
   const char *bytes = lua_tolstring(L, 1, &size);
   if (size == 0)
     return tps_argument_error(L, 1, "empty: neither image nor path");
   if (!is_image(bytes, size)) {
     if (!tps_push_file(L, bytes, &err)) return tps_raise(L, &err);
     lua_replace(L, 1);
-    lua_settop(L, 1);
+    lua_settop(L, 2);
     bytes = lua_tolstring(L, 1, &size);
   }
+  check_trust(L, bytes, size);
   tps_lua_module *box = tps_push_module(L);
   tps_device *device = tps_current_device(L);
   tps_module *module;

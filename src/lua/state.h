@@ -454,6 +454,8 @@ int tps_compile(lua_State *L, int source, int options, const char *name,
 /* What a compile had to say goes to standard error, too, if the options at that
  * index or the host want that. */
 void tps_show_warnings(lua_State *L, int options, const char *text);
+/* Whether the options at that index or the host say so of what is compiled. */
+bool tps_untrusted(lua_State *L, int index);
 int tps_module_compile(lua_State *L);      /* tp.compile */
 int tps_module_compile_file(lua_State *L); /* tp.compile_file */
 

@@ -16,6 +16,7 @@
 #include "rtc/parts.h"
 
 #define HEADER "__tpstream_sig.h"
+#define LARGEST_LOG ((size_t)8 << 20) /* it has whole lines, of any size */
 #define EXPRESSION "&__tpstream_sig<decltype("
 
 /* A variable template costs a byte of the image; before C++14 there are none.
@@ -282,8 +283,10 @@ static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   size_t log_size = 0;
   b->log =
       fetch(program, nvrtc->GetProgramLogSize, nvrtc->GetProgramLog, &log_size);
-  if (b->log == NULL && log_size == 0) b->log = strdup("");
+  if (b->log == NULL && log_size == 0)
+    b->log = strdup(b->result != 0 ? nvrtc->GetErrorString(b->result) : "");
   good = b->log != NULL;
+  if (log_size > LARGEST_LOG && good) b->log[LARGEST_LOG] = '\0';
   if (good) shorten_log(b->log, name);
   free(name);
   if (good && b->result == 0)

@@ -13,7 +13,7 @@
 #include "rtc/parts.h"
 
 /* Changes when entries mean something else. */
-#define FORMAT "build 1"
+#define FORMAT "build 2"
 
 /* ---- key ----------------------------------------------------------------- */
 
@@ -57,6 +57,7 @@ bool tps_cache_key(const tps_compiler *compiler, const tps_rtc_request *request,
   tps_digest *d = tps_digest_new();
   if (d == NULL) return false;
   tps_digest_text(d, FORMAT);
+  tps_digest_text(d, request->untrusted ? "untrusted" : NULL);
   add_compiler(d, compiler);
   add_request(d, request);
   add_strings(d, (const char *const *)options->items, options->count);
@@ -68,28 +69,10 @@ bool tps_cache_key(const tps_compiler *compiler, const tps_rtc_request *request,
 
 /* ---- entries ------------------------------------------------------------- */
 
-static void pack_strings(tps_packer *p, const tps_strings *list) {
-  tps_pack_number(p, list->count);
-  for (size_t i = 0; i < list->count; i++)
-    tps_pack_bytes(p, list->items[i], strlen(list->items[i]));
-}
-
-static void unpack_strings(tps_unpacker *u, tps_strings *list) {
-  uint64_t count = tps_unpack_number(u);
-  for (uint64_t i = 0; i < count && !u->failed; i++)
-    if (!tps_strings_take(list, tps_unpack_bytes(u, NULL))) u->failed = true;
-}
-
 void tps_cache_keep(const tps_store *store, const char *key,
                     const tps_rtc_build *b) {
   tps_packer p = {0};
-  tps_pack_bytes(&p, b->log, strlen(b->log));
-  tps_pack_bytes(&p, b->ptx, b->ptx_size);
-  tps_pack_number(&p, b->cubin != NULL);
-  if (b->cubin != NULL) tps_pack_bytes(&p, b->cubin, b->cubin_size);
-  pack_strings(&p, &b->lowered);
-  pack_strings(&p, &b->typed);
-  pack_strings(&p, &b->types);
+  tps_build_pack(&p, b);
   if (!p.failed) tps_store_write(store, key, p.bytes, p.size);
   free(p.bytes);
 }
@@ -99,19 +82,8 @@ bool tps_cache_find(const tps_store *store, const char *key, tps_rtc_build *b) {
   unsigned char *bytes = tps_store_read(store, key, &size);
   if (bytes == NULL) return false;
   tps_unpacker u = {bytes, bytes + size, false};
-  memset(b, 0, sizeof *b);
-  b->log = tps_unpack_bytes(&u, NULL);
-  b->ptx = tps_unpack_bytes(&u, &b->ptx_size);
-  if (tps_unpack_number(&u) != 0)
-    b->cubin = tps_unpack_bytes(&u, &b->cubin_size);
-  unpack_strings(&u, &b->lowered);
-  unpack_strings(&u, &b->typed);
-  unpack_strings(&u, &b->types);
-  bool good = !u.failed && u.at == u.end && b->typed.count == b->types.count;
-  if (!good) {
-    tps_rtc_build_free(b);
-    tps_store_drop(store, key);
-  }
+  bool good = tps_build_unpack(&u, b) && b->result == 0;
+  if (!good) tps_store_drop(store, key);
   free(bytes);
   return good;
 }

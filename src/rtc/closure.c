@@ -19,7 +19,9 @@
 #include "rtc/parts.h"
 
 #define MOST_FILES 50000
+#define MOST_NAME 2047
 #define LARGEST_FILE ((off_t)256 << 20)
+#define BUDGET ((size_t)256 << 20) /* texts are made that would take days */
 
 /* ---- a set of strings ---------------------------------------------------- */
 
@@ -74,12 +76,14 @@ static void free_set(string_set *set) {
 
 typedef struct walk {
   const tps_rtc_request *request;
+  tps_strings roots;               /* of an untrusted request */
   tps_strings folders;             /* of -I, in order */
   size_t toolkit_from, toolkit_to; /* which of them are the toolkit's */
   tps_strings files; /* found, to be looked at; also headers given as text */
   string_set asked;  /* "folder of the includer / name" */
   string_set found;
   tps_digest *digest;
+  size_t budget; /* bytes still to be looked at beside the texts themselves */
   bool failed, unclear;
 } walk;
 
@@ -95,6 +99,7 @@ static bool of_toolkit(const walk *w, const char *path) {
 static bool try_path(walk *w, const char *path) {
   struct stat info;
   if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  if (w->request->untrusted && !tps_rtc_below(&w->roots, path)) return false;
   if (add_new(&w->found, path, &w->failed) && !w->failed)
     w->failed = !tps_strings_add(&w->files, path);
   return true;
@@ -153,12 +158,19 @@ static bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
+/* Accounts for looking at so many bytes. */
+static void spend(walk *w, size_t bytes) {
+  if (bytes > w->budget) w->unclear = true;
+  else w->budget -= bytes;
+}
+
 /* Past blanks and comments within a line. */
-static const char *skip_blanks(const char *p, const char *end) {
-  while (p < end) {
+static const char *skip_blanks(walk *w, const char *p, const char *end) {
+  while (p < end && !w->unclear) {
     if (is_blank(*p)) p++;
     else if (end - p >= 4 && p[0] == '/' && p[1] == '*') {
       const char *close = memmem(p + 2, (size_t)(end - p - 2), "*/", 2);
+      spend(w, (size_t)((close != NULL ? close : end) - p));
       if (close == NULL) return end;
       p = close + 2;
     } else break;
@@ -167,20 +179,21 @@ static const char *skip_blanks(const char *p, const char *end) {
 }
 
 /* Back over blanks and comments. */
-static const char *back_over_blanks(const char *begin, const char *p) {
+static const char *back_over_blanks(walk *w, const char *begin, const char *p) {
   for (;;) {
     while (p > begin && is_blank(p[-1])) p--;
     if (p - begin < 4 || p[-1] != '/' || p[-2] != '*') return p;
     const char *open = p - 3;
     while (open > begin && (open[-1] != '/' || *open != '*')) open--;
-    if (open == begin) return p;
+    spend(w, (size_t)(p - open));
+    if (open == begin || w->unclear) return p;
     p = open - 1;
   }
 }
 
 /* Whether what stands before the word makes it a directive. */
-static bool after_hash(const char *begin, const char *word) {
-  const char *p = back_over_blanks(begin, word);
+static bool after_hash(walk *w, const char *begin, const char *word) {
+  const char *p = back_over_blanks(w, begin, word);
   return p > begin &&
          (p[-1] == '#' || (p[-1] == ':' && p - 1 > begin && p[-2] == '%'));
 }
@@ -188,26 +201,26 @@ static bool after_hash(const char *begin, const char *word) {
 /* At the word "include" of a text. */
 static void read_include(walk *w, const char *includer, const char *begin,
                          const char *word, const char *end, bool own) {
-  char name[2048];
+  char name[MOST_NAME + 1];
   const char *p = word + strlen("include");
   if (end - p >= 5 && memcmp(p, "_next", 5) == 0) p += 5;
-  p = skip_blanks(p, end);
-  if (p < end && *p == '(') p = skip_blanks(p + 1, end); /* __has_include */
+  p = skip_blanks(w, p, end);
+  if (p < end && *p == '(') p = skip_blanks(w, p + 1, end); /* __has_include */
   char close = '\0';
   if (p < end && *p == '"') close = '"';
   if (p < end && *p == '<') close = '>';
   if (close == '\0') {
     bool identifier = p < end && (isalpha((unsigned char)*p) || *p == '_');
-    if (own && identifier && after_hash(begin, word)) w->unclear = true;
+    if (own && identifier && after_hash(w, begin, word)) w->unclear = true;
     return;
   }
   const char *q = ++p;
-  while (q < end && *q != close && *q != '\n') q++;
-  if (q == end || *q != close || q == p) return;
-  if ((size_t)(q - p) >= sizeof name) {
+  while (q < end && *q != close && *q != '\n' && q - p < MOST_NAME) q++;
+  if (q - p >= MOST_NAME) {
     w->unclear = true;
     return;
   }
+  if (q == end || *q != close || q == p) return;
   memcpy(name, p, (size_t)(q - p));
   name[q - p] = '\0';
   look_for(w, includer, name);
@@ -225,17 +238,17 @@ static size_t join_lines(char *text, size_t size) {
   return to;
 }
 
-static bool embeds(const char *text, const char *end) {
+static bool embeds(walk *w, const char *text, const char *end) {
   for (const char *p = text;
        (p = memmem(p, (size_t)(end - p), "embed", 5)) != NULL; p += 5)
-    if (after_hash(text, p)) return true;
+    if (after_hash(w, text, p)) return true;
   return false;
 }
 
 static void read_spliced(walk *w, const char *path, const char *text,
                          size_t size, bool own) {
   const char *p = text, *end = text + size;
-  if (own && (changes_by_itself(text, size) || embeds(text, end)))
+  if (own && (changes_by_itself(text, size) || embeds(w, text, end)))
     w->unclear = true;
   while (!w->failed && !w->unclear &&
          (p = memmem(p, (size_t)(end - p), "include", 7)) != NULL) {
@@ -341,7 +354,9 @@ static void add_working_folder(walk *w) {
 bool tps_rtc_closure(const tps_compiler *compiler,
                      const tps_rtc_request *request, const tps_strings *options,
                      tps_digest *digest) {
-  walk w = {.request = request, .digest = digest};
+  walk w = {.request = request, .digest = digest, .budget = BUDGET};
+  if (request->untrusted)
+    w.failed = !tps_rtc_roots(compiler, request, &w.roots);
   read_options(&w, compiler, options);
   read_text(&w, NULL, request->source, request->source_size, true);
   for (size_t i = 0; i < request->header_count && !w.failed; i++) {
@@ -356,6 +371,7 @@ bool tps_rtc_closure(const tps_compiler *compiler,
   bool clear = !w.failed && !w.unclear;
   free_set(&w.asked);
   free_set(&w.found);
+  tps_strings_free(&w.roots);
   tps_strings_free(&w.folders);
   tps_strings_free(&w.files);
   return clear;

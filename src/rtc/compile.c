@@ -154,34 +154,44 @@ static int fail_empty(const tps_compiler *compiler, const tps_rtc_request *r,
   return TPS_COMPILER;
 }
 
-static int fail_result(const tps_nvrtc *nvrtc, const tps_strings *options,
+static int fail_result(const tps_compiler *compiler, const tps_strings *options,
                        int result, const tps_rtc_report *report,
                        tps_error *err) {
   static const char prefix[] = "nvrtc: error: ";
   const char *log = report->log != NULL ? report->log : "";
   if (strncmp(log, prefix, strlen(prefix)) == 0) log += strlen(prefix);
   int log_size = (int)strcspn(log, "\n");
-  const char *why = log_size > 0 ? log : nvrtc->GetErrorString(result);
-  if (log_size == 0) log_size = (int)strlen(why);
   if (result == TPS_NVRTC_COMPILATION) return fail_compilation(report, err);
   if (result == TPS_NVRTC_OUT_OF_MEMORY) return no_memory(err);
   if (result == TPS_NVRTC_BUILTINS)
     return tps_fail(err, TPS_COMPILER_MISSING,
                     "NVRTC at %s did not find its libnvrtc-builtins.so.%s, "
                     "which belongs beside it: %.*s",
-                    nvrtc->about.path, nvrtc->about.version, log_size, why);
+                    compiler->path, compiler->version, log_size, log);
   char *all = tps_strings_join(options, " ");
   tps_fail(err, TPS_COMPILER, "NVRTC %s: %.*s; the options were: %s",
-           nvrtc->about.version, log_size, why, all != NULL ? all : "");
+           compiler->version, log_size, log, all != NULL ? all : "");
   free(all);
   return TPS_COMPILER;
 }
 
 /* ---- images -------------------------------------------------------------- */
 
+/* Here or, when it is untrusted, in another process. */
+static int run_once(source *s, const tps_compiler *compiler,
+                    const tps_strings *options, tps_rtc_build *out,
+                    tps_error *err) {
+  const tps_rtc_request *r = &s->request;
+  if (r->untrusted)
+    return tps_rtc_run_apart(compiler, r, options, &s->names, out, err);
+  const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
+  if (nvrtc == NULL) return TPS_COMPILER_MISSING;
+  return tps_rtc_run(nvrtc, r, options, &s->names, out, err);
+}
+
 /* Kernels with C linkage that the scan has missed, by a macro's fault mostly,
  * are known once there is PTX: a second compile asks for them too. */
-static int ask_again(source *s, const tps_nvrtc *nvrtc,
+static int ask_again(source *s, const tps_compiler *compiler,
                      const tps_strings *options, image *i, tps_error *err) {
   tps_strings symbols = {0};
   bool missed = false;
@@ -197,8 +207,7 @@ static int ask_again(source *s, const tps_nvrtc *nvrtc,
     }
   tps_strings_free(&symbols);
   tps_rtc_build again = {0};
-  if (code == 0 && missed)
-    code = tps_rtc_run(nvrtc, &s->request, options, &s->names, &again, err);
+  if (code == 0 && missed) code = run_once(s, compiler, options, &again, err);
   if (code == 0 && missed && again.result == 0) {
     tps_rtc_build first = i->build;
     i->build = again;
@@ -208,14 +217,11 @@ static int ask_again(source *s, const tps_nvrtc *nvrtc,
   return code;
 }
 
-static int run_nvrtc(source *s, const tps_strings *options, image *i,
-                     tps_error *err) {
-  const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
-  if (nvrtc == NULL) return TPS_COMPILER_MISSING;
-  int code =
-      tps_rtc_run(nvrtc, &s->request, options, &s->names, &i->build, err);
+static int run_compiler(source *s, const tps_compiler *compiler,
+                        const tps_strings *options, image *i, tps_error *err) {
+  int code = run_once(s, compiler, options, &i->build, err);
   if (code == 0 && i->build.result == 0)
-    code = ask_again(s, nvrtc, options, i, err);
+    code = ask_again(s, compiler, options, i, err);
   return code;
 }
 
@@ -227,7 +233,7 @@ static int find_or_run(source *s, const tps_compiler *compiler,
   bool keeps = store->folder != NULL &&
                tps_cache_key(compiler, &s->request, options, &s->names, key);
   if (keeps && tps_cache_find(store, key, &i->build)) return 0;
-  int code = run_nvrtc(s, options, i, err);
+  int code = run_compiler(s, compiler, options, i, err);
   if (keeps && code == 0 && i->build.result == 0 && i->build.ptx_size > 0)
     tps_cache_keep(store, key, &i->build);
   return code;
@@ -248,8 +254,7 @@ static int fill_image(source *s, const tps_compiler *compiler,
       code = no_memory(err);
   }
   if (code == 0 && i->build.result != 0)
-    code = fail_result(tps_nvrtc_open(err), &options, i->build.result, report,
-                       err);
+    code = fail_result(compiler, &options, i->build.result, report, err);
   if (code == 0 && i->build.ptx_size == 0)
     code = fail_empty(compiler, &s->request, err);
   tps_strings_free(&options);
@@ -444,6 +449,7 @@ int tps_rtc_compile(tps_context *context, tps_device *device,
   int code = new_source(request, &s, err);
   if (s != NULL) {
     code = make_image(s, device, &first, report, err);
+    s->request.interrupted = NULL; /* of this call alone */
     if (code != 0) free_source(s);
   }
   if (s != NULL && code == 0) {

@@ -55,6 +55,7 @@ typedef struct walk {
   const tps_compiler *compiler;
   const tps_rtc_request *request;
   const tps_strings *options;
+  tps_strings roots; /* of an untrusted request */
   visit *visits;
   size_t count, room;
   size_t read; /* so many of them have been looked into */
@@ -95,7 +96,7 @@ static bool try_in(walk *w, const char *folder, const char *name, size_t from,
               : snprintf(path, sizeof path, "%s/%s", folder, name);
   if (n < 0 || (size_t)n >= sizeof path || stat(path, &info) != 0 ||
       !S_ISREG(info.st_mode) ||
-      !tps_rtc_may_read(w->compiler, w->request, path))
+      (w->request->untrusted && !tps_rtc_below(&w->roots, path)))
     return false;
   add_visit(w, path, from, line);
   return true;
@@ -263,8 +264,10 @@ static char *searched(const walk *w, const char *own) {
     good =
         tps_strings_format(&places, "the headers given as text (%zu)", given);
   char *all = good ? tps_strings_join(&places, ", ") : NULL, *text = NULL;
-  if (all != NULL &&
-      asprintf(&text, "looked for in %s", *all != '\0' ? all : "no folder") < 0)
+  const char *alone =
+      w->request->untrusted ? ": an untrusted source reads no other file" : "";
+  if (all != NULL && asprintf(&text, "looked for in %s%s",
+                              *all != '\0' ? all : "no folder", alone) < 0)
     text = NULL;
   free(all);
   tps_strings_free(&places);
@@ -279,6 +282,10 @@ static void add_places(list *l, const walk *w, const tps_rtc_diagnostic *d) {
     own = strdup(w->request->folder != NULL ? w->request->folder : ".");
   else if (!angled && given_text(w, d->file) == NULL)
     own = folder_of_file(d->file);
+  if (own != NULL && w->request->untrusted && !tps_rtc_below(&w->roots, own)) {
+    free(own);
+    own = NULL;
+  }
   add_note(l, d->file, d->line, searched(w, own));
   free(own);
 }
@@ -310,7 +317,9 @@ bool tps_rtc_explain(const tps_compiler *compiler,
   w.visits = calloc(w.room, sizeof *w.visits);
   const char *last = "";
   size_t done = 0;
-  out.failed = w.visits == NULL;
+  out.failed =
+      w.visits == NULL ||
+      (request->untrusted && !tps_rtc_roots(compiler, request, &w.roots));
   for (; done < report->diagnostic_count && !out.failed; done++) {
     tps_rtc_diagnostic d = report->diagnostics[done];
     if (!make_room(&out)) break;
@@ -324,5 +333,6 @@ bool tps_rtc_explain(const tps_compiler *compiler,
   report->diagnostic_count = out.count;
   for (size_t i = 1; i < w.count; i++) free(w.visits[i].name);
   free(w.visits);
+  tps_strings_free(&w.roots);
   return !out.failed;
 }

@@ -6,12 +6,14 @@
  * source line (indented by two) with a line below that holds but a caret.
  * Templates add where they were instantiated; each such place becomes a note.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rtc/parts.h"
 
 #define LONGEST 65536 /* bytes of a message: a log may be of any size */
+#define LONG_LINE 200u
 #define NAME_MAP "__nv_name_map" /* NVRTC's own file for name expressions */
 
 typedef struct line {
@@ -101,8 +103,40 @@ static bool read_place(line l, const char *close, head *out) {
   return true;
 }
 
+/* Lines that say only what the diagnostics have shown. */
+static bool is_summary(line l) {
+  return l.size == 0 || find(l, "Remark: The warnings can be supp") == l.text ||
+         find(l, "detected in the compilation of ") != NULL ||
+         find(l, "Compilation terminated.") == l.text ||
+         find(l, "ptxas fatal   : Ptx assembly aborted") == l.text;
+}
+
+/* "ptxas application ptx input, line 28; fatal   : …": lines of a text that nobody
+ * has seen. */
+static bool read_assembler(line l, head *out) {
+  static const char *const words[] = {"fatal", "error", "warning"};
+  const char *end = l.text + l.size;
+  if (find(l, "ptxas ") != l.text) return false;
+  const char *p = memchr(l.text, ';', l.size);
+  p = p != NULL ? p + 1 : l.text + strlen("ptxas ");
+  while (p < end && *p == ' ') p++;
+  for (int i = 0; i < 3; i++) {
+    size_t n = strlen(words[i]);
+    if ((size_t)(end - p) <= n || memcmp(p, words[i], n) != 0) continue;
+    for (p += n; p < end && *p == ' ';) p++;
+    if (end - p < 3 || *p != ':') return false;
+    *out = (head){.file = {"ptxas", 5},
+                  .severity = i < 2 ? TPS_RTC_ERROR : TPS_RTC_WARNING,
+                  .message = {p + 2, (size_t)(end - p - 2)}};
+    return true;
+  }
+  return false;
+}
+
 static bool read_head(line l, head *out) {
   const char *end = l.text + l.size;
+  if (is_summary(l)) return false;
+  if (read_assembler(l, out)) return true;
   if (l.size == 0 || *l.text == ' ' || *l.text == '\t') return false;
   for (const char *p = l.text; p + 2 < end; p++)
     if (p[0] == ')' && p[1] == ':' && p[2] == ' ' &&
@@ -234,6 +268,35 @@ static void show_expression(tps_rtc_diagnostic *d) {
   d->column = d->column > (int)n ? d->column - (int)n : 0;
 }
 
+/* Moves p to where a character begins. */
+static size_t to_character(const char *text, size_t p) {
+  while (p > 0 && ((unsigned char)text[p] & 0xC0) == 0x80) p--;
+  return p;
+}
+
+/* Sets the source line, and the column from the caret's byte; of a long line only
+ * what is about there. */
+static void set_source(reader *r, tps_rtc_diagnostic *d, line l, size_t caret) {
+  size_t from = 0, to = l.size;
+  if (l.size > LONG_LINE) {
+    if (caret > LONG_LINE / 2)
+      from = to_character(l.text, caret - LONG_LINE / 2 < l.size
+                                      ? caret - LONG_LINE / 2
+                                      : l.size - 1);
+    if (from + LONG_LINE < l.size) to = to_character(l.text, from + LONG_LINE);
+  }
+  const char *before = from > 0 ? "..." : "", *after = to < l.size ? "..." : "";
+  free(d->text);
+  if (asprintf(&d->text, "%s%.*s%s", before, (int)(to - from), l.text + from,
+               after) < 0) {
+    d->text = NULL;
+    r->failed = true;
+    return;
+  }
+  size_t bytes = strlen(before) + (caret > from ? caret - from : 0);
+  d->column = characters_before(d->text, bytes) + 1;
+}
+
 static void read_body(reader *r, size_t index) {
   line previous = {NULL, 0}, l;
   head h;
@@ -243,11 +306,8 @@ static void read_body(reader *r, size_t index) {
       break;
     }
     if (is_caret(l) && previous.text != NULL && previous.size >= 2) {
-      tps_rtc_diagnostic *d = &r->report->diagnostics[index];
-      free(d->text);
-      d->text = copy(previous.text + 2, previous.size - 2);
-      if (d->text == NULL) r->failed = true;
-      else d->column = characters_before(d->text, l.size - 3) + 1;
+      set_source(r, &r->report->diagnostics[index],
+                 (line){previous.text + 2, previous.size - 2}, l.size - 3);
       previous.text = NULL;
       continue;
     }
@@ -256,13 +316,6 @@ static void read_body(reader *r, size_t index) {
     previous = l;
   }
   if (previous.text != NULL) read_more(r, index, previous);
-}
-
-/* Lines that say only what the diagnostics have shown. */
-static bool is_summary(line l) {
-  return l.size == 0 || find(l, "Remark: The warnings can be supp") == l.text ||
-         find(l, "detected in the compilation of ") != NULL ||
-         find(l, "Compilation terminated.") == l.text;
 }
 
 /* What the assembler tells when asked with -v, say. */

@@ -14,6 +14,8 @@
  *   digest.c   digests; store.c entries in a folder
  *   closure.c  the files that a compile may read
  *   cache.c    builds that are kept between processes
+ *   untrusted.c  what an untrusted request may have; apart.c runs it in another
+ *              process, program.c has that program, transfer.c what is said
  *   compile.c  the request as a module's image source
  *   locate.c   a literal's place in a Lua script
  */
@@ -202,9 +204,55 @@ bool tps_rtc_explain(const tps_compiler *compiler,
 
 /* ---- untrusted sources --------------------------------------------------- */
 
-/* Whether the compile of this request may read the file at `path`: any, unless it
- * is untrusted; then what really lies in a folder given or in the toolkit's. */
-bool tps_rtc_may_read(const tps_compiler *compiler,
-                      const tps_rtc_request *request, const char *path);
+#define TPS_UNTRUSTED_MEMORY ((uint64_t)2 << 30) /* bytes, unless told */
+#define TPS_UNTRUSTED_TIME 30000u                /* ms, unless told */
+
+/* Only what is harmless: MISUSE names an option that is not, and those that are.
+ */
+int tps_rtc_check_untrusted(const tps_rtc_request *request, tps_error *err);
+
+/* The real paths of the folders that an untrusted compile may read from. */
+bool tps_rtc_roots(const tps_compiler *compiler, const tps_rtc_request *request,
+                   tps_strings *roots);
+/* Whether what really lies at `path` lies below one of the roots. */
+bool tps_rtc_below(const tps_strings *roots, const char *path);
+
+/* As tps_rtc_run, in a process of its own that has no more rights and resources
+ * than it needs. COMPILER when it crashes or exceeds the request's limits,
+ * INTERRUPTED when the request's `interrupted` says so. */
+int tps_rtc_run_apart(const tps_compiler *compiler,
+                      const tps_rtc_request *request,
+                      const tps_strings *options, const tps_strings *names,
+                      tps_rtc_build *out, tps_error *err);
+
+/* The program that does so (src/compiler), as a file to be executed: a path,
+ * valid for ever, or NULL with errno. */
+const char *tps_apart_program(void);
+/* Descriptors 0 to 2 of a host may be closed: ours must not be among them, since
+ * the child's are. The same one, which takes its place, or -1. */
+int tps_apart_move_up(int fd);
+
+/* ---- as bytes ------------------------------------------------------------ */
+
+struct tps_packer;
+struct tps_unpacker;
+
+void tps_build_pack(struct tps_packer *p, const tps_rtc_build *b);
+/* False, and an empty build: these are no bytes of a build. */
+bool tps_build_unpack(struct tps_unpacker *u, tps_rtc_build *b);
+
+/* What tps_rtc_run needs, on the other side. */
+typedef struct tps_rtc_job {
+  tps_rtc_request request; /* into the members below */
+  const char *library;     /* NVRTC's path */
+  tps_strings roots, options, names, expressions, owned;
+  tps_rtc_header *headers;
+} tps_rtc_job;
+
+void tps_job_pack(struct tps_packer *p, const char *library,
+                  const tps_strings *roots, const tps_rtc_request *request,
+                  const tps_strings *options, const tps_strings *names);
+/* False: these are no bytes of a job; what it holds then is never freed. */
+bool tps_job_unpack(struct tps_unpacker *u, tps_rtc_job *job);
 
 #endif

@@ -74,6 +74,7 @@ static int check_trace(const char *option, tps_error *err) {
 
 static int check_options(const tps_rtc_request *r, tps_error *err) {
   int code = check_lines("option", r->options, r->option_count, err);
+  if (code == 0 && r->untrusted) code = tps_rtc_check_untrusted(r, err);
   for (size_t i = 0; i < r->option_count && code == 0; i++)
     code = check_trace(r->options[i], err);
   return code;

@@ -34,8 +34,13 @@ typedef struct tps_rtc_request {
   const char *std;  /* "c++17", NULL: NVRTC's default */
   const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
   bool lineinfo, debug;
-  bool untrusted; /* compiled in a process of its own, see untrusted.c */
-  bool no_cache;  /* neither look for the build of an earlier process nor keep
+  bool untrusted;      /* compiled in a process of its own, see untrusted.c */
+  uint64_t max_memory; /* of that process, bytes; 0: 2 GiB */
+  uint64_t max_time;   /* ms; 0: 30 s */
+  /* While that process works: non-zero ends it. May be NULL. */
+  int (*interrupted)(void *data);
+  void *interrupted_data;
+  bool no_cache; /* neither look for the build of an earlier process nor keep
                     this one */
   const tps_rtc_define *defines;
   size_t define_count;

@@ -249,20 +249,15 @@ static bool finish_declarator(scanner *s, const declaration *d) {
 }
 
 /* A class's body may be followed by declarators. */
-static bool is_class(const char *from, const char *to) {
-  static const char *const words[] = {"struct", "class", "union", "enum"};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    const char *p =
-        memmem(from, (size_t)(to - from), words[i], strlen(words[i]));
-    if (p != NULL) return true;
-  }
-  return false;
+static bool is_class(const scanner *s) {
+  return is(s, "struct") || is(s, "class") || is(s, "union") || is(s, "enum");
 }
 
 static void read_declaration(scanner *s, bool c_linkage) {
   declaration d = {.c_linkage = c_linkage};
-  const char *from = s->now.text;
+  bool class_seen = false;
   while (s->now.kind != END) {
+    class_seen = class_seen || is_class(s);
     if (is(s, "template")) {
       d.is_template = true;
       advance(s);
@@ -272,7 +267,7 @@ static void read_declaration(scanner *s, bool c_linkage) {
     else if (is(s, "(")) {
       finish_function(s, &d);
       return;
-    } else if (is(s, "{") && is_class(from, s->now.text)) {
+    } else if (is(s, "{") && class_seen) {
       skip_balanced(s);
       d.name.size = 0;
     } else if (is(s, "[") || is(s, "=") || is(s, "{") || is(s, ",") ||
