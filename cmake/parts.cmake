@@ -136,7 +136,7 @@ function(tps_add_module)
     OUTPUT_NAME tpstream PREFIX "" SUFFIX .so LINKER_LANGUAGE C LINK_DEPENDS ${names})
 endfunction()
 
-# What bench/launch.lua and bench/engine.lua compare with: the same work in C.
+# What the benchmarks compare with: the same work in C.
 function(tps_add_bench)
   add_library(bench_native MODULE ${CMAKE_SOURCE_DIR}/bench/native.c)
   target_compile_options(bench_native PRIVATE -O3)
@@ -148,5 +148,10 @@ function(tps_add_bench)
     target_link_libraries(bench_raw PRIVATE tps_flags tps_cudart
                           tps_lua_headers)
     set_target_properties(bench_raw PROPERTIES PREFIX "")
+    # NVRTC's header alone: the library is opened when it runs.
+    add_library(bench_nvrtc MODULE ${CMAKE_SOURCE_DIR}/bench/nvrtc.c)
+    target_link_libraries(bench_nvrtc PRIVATE tps_flags tps_cudart
+                          tps_lua_headers)
+    set_target_properties(bench_nvrtc PROPERTIES PREFIX "")
   endif()
 endfunction()

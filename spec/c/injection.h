@@ -299,6 +299,14 @@ static int f_memory_import(tps_device *d,
 static void f_memory_unshare(tps_device *d, uint64_t address, bool imported) {
   inner(d)->face->memory_unshare(inner(d), address, imported);
 }
+static bool f_can_multiply(tps_device *d, const tps_product *product) {
+  return inner(d)->face->can_multiply &&
+         inner(d)->face->can_multiply(inner(d), product);
+}
+static int f_multiply(tps_device *d, const tps_product *product,
+                      tps_device_stream *s, tps_op *op, tps_error *err) {
+  FORWARD(multiply, , product, s, op, err);
+}
 static int f_fill(tps_device *d, uint64_t to, uint64_t pattern, unsigned width,
                   uint64_t count, tps_device_stream *s, tps_op *op,
                   tps_error *err) {
@@ -410,7 +418,7 @@ static void f_surface_destroy(tps_device *d, uint64_t handle) {
 }
 
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 54 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 56 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
@@ -451,6 +459,8 @@ static const tps_device_face shell_face = {
     .copy = f_copy,
     .copy_peer = f_copy_peer,
     .copy_rows = f_copy_rows,
+    .can_multiply = f_can_multiply,
+    .multiply = f_multiply,
     .memory_share = f_memory_share,
     .memory_export = f_memory_export,
     .memory_import = f_memory_import,
