@@ -66,8 +66,8 @@ set(TPS_STRESSED event injection scope)
 
 # Again under two of the orders that TPSTREAM_SIM_SEED chooses ("seed/<name>-<n>");
 # where the specs run on a GPU it means nothing.
-set(TPS_SEEDED buffer callback corpus event external handle launch scope stream
-    warp)
+set(TPS_SEEDED buffer callback corpus event external handle kernels_order launch
+    scope stream warp)
 set(TPS_SEEDS 3 9)
 
 # A sanitized module can't be loaded by a plain lua5.4, so there the command

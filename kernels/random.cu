@@ -41,19 +41,27 @@ __device__ inline u64 wide(const words &w, int j) {
   return (u64)w.at[2 * j + 1] << 32 | w.at[2 * j];
 }
 
-// Calls each(i, j, words) for the numbers [0, n) of this launch, which are those
-// from `offset` on of the sequence; j: which of the counter's.
-template <class F> __device__ void for_numbers(i64 n, u64 offset, u64 seed, F each) {
+// x[i] = number(words, j), for the numbers from `offset` on of the sequence; j: which
+// of the counter's.
+template <class F>
+__device__ void generate(T *x, i64 n, u64 offset, u64 seed, F number) {
   u64 first = offset / EACH, last = (offset + n + EACH - 1) / EACH;
   u64 stride = (u64)gridDim.x * blockDim.x;
+  bool whole = offset % EACH == 0 && aligned(x, sizeof(T) * EACH);
   for (u64 c = first + (u64)blockIdx.x * blockDim.x + threadIdx.x; c < last;
        c += stride) {
     words w = philox(c, seed);
+    vec<T, EACH> v;
 #pragma unroll
-    for (int j = 0; j < (int)EACH; j++) {
-      i64 i = (i64)(c * EACH + j - offset);
-      if (i >= 0 && i < n) each(i, j, w);
+    for (int j = 0; j < (int)EACH; j++) v.at[j] = number(w, j);
+    i64 i = (i64)(c * EACH - offset); // negative: the first begin before x
+    if (i >= 0) {
+      store<EACH>(x, i, n, whole, v);
+      continue;
     }
+#pragma unroll
+    for (int j = 0; j < (int)EACH; j++)
+      if (i + j >= 0 && i + j < n) x[i + j] = v.at[j];
   }
 }
 
@@ -63,9 +71,9 @@ template <class F> __device__ void for_numbers(i64 n, u64 offset, u64 seed, F ea
 // differ by less than range / 2^64.
 extern "C" __global__ void uniform(T *x, i64 n, u64 seed, u64 offset, u64 low,
                                    u64 range) {
-  for_numbers(n, offset, seed, [=](i64 i, int j, const words &w) {
+  generate(x, n, offset, seed, [=](const words &w, int j) {
     u64 r = range == 0 ? wide(w, j) : __umul64hi(wide(w, j), range);
-    x[i] = (T)(low + r);
+    return (T)(low + r);
   });
 }
 
@@ -104,10 +112,9 @@ template <> struct bits_of<8> { using type = u64; };
 // low + unit * (high - low), never `high` itself.
 extern "C" __global__ void uniform(T *x, i64 n, u64 seed, u64 offset, A low,
                                    A width, A high) {
-  for_numbers(n, offset, seed, [=](i64 i, int j, const words &w) {
+  generate(x, n, offset, seed, [=](const words &w, int j) {
     T value = T(low + unit(T(0.0f), w, j) * width);
-    if (A(value) >= high) value = below<bits_of<sizeof(T)>::type>(T(high));
-    x[i] = value;
+    return A(value) < high ? value : below<bits_of<sizeof(T)>::type>(T(high));
   });
 }
 
@@ -120,10 +127,10 @@ __device__ inline void turn(f64 u, f64 *s, f64 *c) { sincospi(2 * u, s, c); }
 
 extern "C" __global__ void normal(T *x, i64 n, u64 seed, u64 offset, A mean,
                                   A deviation) {
-  for_numbers(n, offset, seed, [=](i64 i, int j, const words &w) {
+  generate(x, n, offset, seed, [=](const words &w, int j) {
     A r = radius(unit(A(0), w, j & ~1)), s, c;
     turn(unit(A(0), w, j | 1), &s, &c);
-    x[i] = T(mean + deviation * (r * (j & 1 ? s : c)));
+    return T(mean + deviation * (r * (j & 1 ? s : c)));
   });
 }
 

@@ -2,246 +2,45 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- tp.kernels, the kernel library, and tp.map. This chunk gets the library and what
--- it needs of C, {text=, overlap=, is_buffer=, …}, and returns the table and the
--- function. The functions are in files of their own, kernels_<topic>.lua, which are
--- read when one is first asked for: a script that uses none pays nothing.
---
--- Each of those files gets `lib`, below, and a table to put its functions into.
+-- it needs of C (src/lua/kernels.c), and returns the table and the function. All
+-- else is in files of its own, which are read when something is first asked for: a
+-- script that uses none of it pays nothing. kernels_<topic>.lua gets `lib`, of
+-- kernels_common.lua, and the table to put its functions into.
 local tp, native = ...
-local debug, load = debug, load
-local lib = { tp = tp, native = native }
+local load = load
 
 local TOPICS = { "vector", "reduce", "scan", "sort", "matrix", "convolution",
   "random" }
-
--- ---- element types -----------------------------------------------------------
-
--- By either name: the full name, that of the type in the kernels' sources, bytes.
-lib.types = {}
-for text in ([[int8 i8 1, uint8 u8 1, int16 i16 2, uint16 u16 2, int32 i32 4,
-    uint32 u32 4, int64 i64 8, uint64 u64 8, float16 f16 2, bfloat16 bf16 2,
-    float32 f32 4, float64 f64 8]]):gmatch "[^,]+" do
-  local name, short, size = text:match "(%w+) (%w+) (%d)"
-  local t = {
-    name = name, short = short, size = tonumber(size),
-    float = name:find "float" ~= nil, unsigned = name:find "^u" ~= nil,
-  }
-  t.half = t.float and t.size == 2
-  lib.types[name], lib.types[short] = t, t
-end
-
--- ---- errors --------------------------------------------------------------------
-
--- "script.lua:12: " of the line that called the library.
-local function position()
-  local level = 2
-  repeat
-    level = level + 1
-    local info = debug.getinfo(level, "Sl")
-    if not info then return "" end
-    if info.currentline > 0 and not info.source:find "^=tpstream/" then
-      return ("%s:%d: "):format(info.short_src, info.currentline)
-    end
-  until false
-end
-
-function lib.misuse(...)
-  error(position() .. string.format(...), 0)
-end
-
--- "bad argument #2 to 'axpy' (…)"
-function lib.bad(name, argument, ...)
-  error(("%sbad argument #%d to '%s' (%s)"):format(position(), argument, name,
-    string.format(...)), 0)
-end
-
-local function type_name(value)
-  local meta = debug.getmetatable(value)
-  local name = type(meta) == "table" and rawget(meta, "__name")
-  return type(name) == "string" and name or type(value)
-end
-
--- ---- arguments -----------------------------------------------------------------
-
--- The type of the buffer's elements and their count.
-function lib.buffer(name, argument, value)
-  if not native.is_buffer(value) then
-    lib.bad(name, argument, "tpstream.Buffer expected, got %s", type_name(value))
-  end
-  return lib.types[value:dtype()], value:count()
-end
-
--- The buffer has that type, or one of those, and, unless nil, that many elements.
-function lib.expect(name, argument, value, count, ...)
-  local t, n = lib.buffer(name, argument, value)
-  local fits, wanted = false, {}
-  for _, other in ipairs { ... } do
-    fits = fits or other == t
-    if not wanted[other] then wanted[#wanted + 1] = other.name end
-    wanted[other] = true
-  end
-  if not fits then
-    lib.bad(name, argument, "a buffer of %s expected, got one of %s",
-      table.concat(wanted, " or "), t.name)
-  end
-  if count and n ~= count then
-    lib.bad(name, argument, "a buffer of %d element%s expected, got one of %d",
-      count, count == 1 and "" or "s", n)
-  end
-  return t, n
-end
-
--- Refuses buffers that share memory; unless apart, the same elements are fine.
-function lib.check_overlap(name, a, a_name, b, b_name, apart)
-  local offset = native.overlap(a, b)
-  if not offset then return end
-  if offset == 0 and not apart and lib.types[a:dtype()].size
-    == lib.types[b:dtype()].size then
-    return
-  end
-  lib.misuse("%s: %s and %s overlap", name, a_name, b_name)
-end
-
--- `out`, or a new buffer of the first of the types where it is nil.
-function lib.output(name, argument, out, count, t, ...)
-  if out == nil then return tp.buffer(t.name, count) end
-  lib.expect(name, argument, out, count, t, ...)
-  return out
-end
-
--- A whole number from least (to greatest).
-function lib.integer(name, argument, value, least, greatest)
-  local number = type(value) == "number" and math.tointeger(value)
-  if type(value) ~= "number" then
-    lib.bad(name, argument, "number expected, got %s", type_name(value))
-  elseif not number then
-    lib.bad(name, argument, "%s is not a whole number", value)
-  elseif greatest and (number < least or number > greatest) then
-    lib.bad(name, argument, "%d to %d expected, got %d", least, greatest, number)
-  elseif number < least then
-    lib.bad(name, argument, "at least %d expected, got %d", least, number)
-  end
-  return number
-end
-
--- As a table {name = type or function(value) → text or nil}: the options given.
-function lib.options(name, argument, opts, known)
-  if opts == nil then return {} end
-  if type(opts) ~= "table" then
-    lib.bad(name, argument, "table expected, got %s", type_name(opts))
-  end
-  for key, value in pairs(opts) do
-    local kind = known[key]
-    if not kind then
-      local names = {}
-      for other in pairs(known) do names[#names + 1] = other end
-      table.sort(names)
-      lib.bad(name, argument, "unknown option '%s' (there are %s)", tostring(key),
-        table.concat(names, ", "))
-    elseif kind == "integer" then
-      if math.type(value) == "float" and math.tointeger(value) then
-        value = math.tointeger(value)
-      end
-      if math.type(value) ~= "integer" then
-        lib.bad(name, argument, type(value) == "number"
-          and "field '%s': %s is not a whole number"
-          or "field '%s': number expected, got %s", key,
-          type(value) == "number" and value or type_name(value))
-      end
-    elseif kind == "buffer" then
-      if not native.is_buffer(value) then
-        lib.bad(name, argument, "field '%s': tpstream.Buffer expected, got %s",
-          key, type_name(value))
-      end
-    elseif type(value) ~= kind then
-      lib.bad(name, argument, "field '%s': %s expected, got %s", key, kind,
-        type_name(value))
-    end
-  end
-  return opts
-end
-
--- ---- kernels -------------------------------------------------------------------
-
-lib.headers = { ["common.cuh"] = native.text "kernels/common.cuh" }
-local instances -- of kernels_instances.lua
-local modules, kernels = {}, {}
-
--- An instance by its name. Where there is no compiler the PTX that the product brings
--- along serves, if this one is among it.
-local function module(id)
-  local file, defines = instances.defines(id)
-  local path = "kernels/" .. file .. ".cu"
-  local ok, result = pcall(tp.compile, native.text(path),
-    { name = path, headers = lib.headers, defines = defines, lineinfo = false })
-  if ok then return result end
-  local ptx = type(result) ~= "string" and result.code
-    == "TPSTREAM_ERROR_NO_COMPILER" and native.text("kernels/ptx/" .. id .. ".lz")
-  if not ptx then error(result, 0) end
-  return tp.load(instances.expand(ptx))
-end
-
--- The Kernel `name` of kernels/<file>.cu; the rest are the values of its macros, as
--- kernels_instances.lua lists them. Compiled at the first call only.
-function lib.kernel(file, name, ...)
-  local id = table.concat({ file, ... }, "-")
-  local key = id .. "/" .. name
-  local kernel = kernels[key]
-  if kernel then return kernel end
-  modules[id] = modules[id] or module(id)
-  kernel = modules[id]:kernel(name)
-  kernels[key] = kernel
-  return kernel
-end
-
-local multiprocessors = setmetatable({}, { __mode = "k" })
-
--- Blocks enough to fill the current device, `each` on every multiprocessor, or as
--- many as there is work for.
-function lib.blocks(work, each)
-  local device = tp.current_device()
-  local count = multiprocessors[device]
-  if not count then
-    count = device:properties().multiprocessors
-    multiprocessors[device] = count
-  end
-  return math.max(1, math.min(work, count * each))
-end
-
-function lib.ceil(n, by) return (n + by - 1) // by end
-
--- Device memory for one call: closed right after the launches, given back after
--- them in stream order.
-function lib.scratch(bytes, cleared)
-  return (cleared and tp.zeros or tp.buffer)("u8", bytes)
-end
-
--- ---- the tables ----------------------------------------------------------------
 
 local function read(name, ...)
   return assert(load(native.text(name), "=tpstream/" .. name .. ".lua", "t"))(...)
 end
 
+local lib, map
+local function common()
+  lib = lib or read("kernels_common", tp, native, read "kernels_instances")
+  return lib
+end
+
 local function fill(functions)
   if getmetatable(functions) == nil then return end
   setmetatable(functions, nil)
-  instances = read "kernels_instances"
   for _, topic in ipairs(TOPICS) do
-    read("kernels_" .. topic, lib, functions)
+    read("kernels_" .. topic, common(), functions)
   end
 end
 
-local map
-return setmetatable({}, {
-  __index = function(functions, key)
-    fill(functions)
-    return functions[key]
-  end,
-  __pairs = function(functions)
-    fill(functions)
-    return next, functions, nil
-  end,
-}), function(...)
-  map = map or read("map", lib)
+local lazy = {}
+function lazy.__index(functions, key)
+  fill(functions)
+  return functions[key]
+end
+function lazy.__pairs(functions)
+  fill(functions)
+  return next, functions, nil
+end
+
+return setmetatable({}, lazy), function(...)
+  map = map or read("map", common())
   return map(...)
 end

@@ -2,7 +2,7 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- tp.map(expression, types [, options]) → Kernel: statements in CUDA C++ that run
--- once for each element. This chunk gets kernels.lua's `lib` and returns the function.
+-- once for each element. This chunk gets `lib` and returns the function.
 local lib = ...
 local tp, native, types = lib.tp, lib.native, lib.types
 
