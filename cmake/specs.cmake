@@ -31,7 +31,8 @@ endfunction()
 
 # Those that make Lua states of their own, and what injection_test stands in
 # front of to let it fail.
-set(TPS_EMBEDDING_TESTS dlpack_test injection_test interface_test states_test)
+set(TPS_EMBEDDING_TESTS dlpack_test injection_test interface_test states_test
+    wakeup_test)
 set(TPS_WRAPPED malloc calloc realloc aligned_alloc strdup vasprintf asprintf
     mmap tps_sim_device_open)
 
@@ -62,12 +63,12 @@ endfunction()
 
 # Again with a full collection at every entry of the library: what is not slow
 # that way (tools/check runs all).
-set(TPS_STRESSED event injection scope)
+set(TPS_STRESSED event injection scope task)
 
 # Again under two of the orders that TPSTREAM_SIM_SEED chooses ("seed/<name>-<n>");
 # where the specs run on a GPU it means nothing.
 set(TPS_SEEDED buffer callback corpus event external handle kernels_order launch
-    scope stream warp)
+    scope stream task warp)
 set(TPS_SEEDS 3 9)
 
 # A sanitized module can't be loaded by a plain lua5.4, so there the command

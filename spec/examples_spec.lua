@@ -46,6 +46,30 @@ describe("hello.lua", function()
   end)
 end)
 
+describe("tasks.lua", function()
+  it("runs jobs side by side and gives one up in time", function()
+    local r = run.command { LUA, "examples/tasks.lua", "3" }
+    assert.equal(0, r.status, r.stderr)
+    assert.matches("job 1: 1 rounds, sum 134225920\n", r.stdout)
+    assert.matches("job 3: 3 rounds, sum 402677760\n", r.stdout)
+    assert.matches("all: 805355520\nendless ended by itself: false\n$",
+      r.stdout)
+  end)
+end)
+
+describe("event_loop.lua", function()
+  it("runs in a loop of somebody else's, or says what it lacks", function()
+    local r = run.command { LUA, "examples/event_loop.lua" }
+    assert.equal(0, r.status, r.stderr)
+    if r.stdout:find "^skipped: " then
+      return pending "neither luv nor cqueues is installed"
+    end
+    assert.matches("one\tround 3\n", r.stdout)
+    assert.matches("two\tround 3\n", r.stdout)
+    assert.matches("done, and the loop went on meanwhile\n$", r.stdout)
+  end)
+end)
+
 describe("pipeline.lua", function()
   it("runs without pictures and prints both throughputs", function()
     local r = pipeline()

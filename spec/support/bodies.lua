@@ -453,6 +453,45 @@ body("on_complete", function(tp)
   equal(4, #b)
 end)
 
+-- Tasks that an error leaves behind are ended, lest the next turn drives them. Hooks
+-- belong to coroutines.
+body("tasks", function(tp)
+  local hook, mask, count = debug.gethook()
+  local s <close> = tp.Stream()
+  local e <close> = s:record_event()
+  local log = {}
+  local one <close> = tp.spawn(function(x)
+    debug.sethook(hook, mask, count)
+    tp.await(s)
+    tp.sleep(0)
+    tp.await(e)
+    return x
+  end, 1)
+  local two <close> = tp.spawn(function()
+    debug.sethook(hook, mask, count)
+    log[1] = tp.await(one)
+    log[2] = tp.await_any(one, s)
+    log[3] = tp.await_all(one, e)
+    s:record_event(e)
+    coroutine.yield()
+  end)
+  tp.run()
+  tp.run(function() end)
+  tp.poll()
+  equal_list({ 1, 1, 1 }, log)
+  equal("done", two:status())
+  equal(false, two:cancel())
+  assert(tostring(one):find "done" and not one:traceback())
+  assert(tp.traceback("x"):find "^x\n")
+end)
+
+body("tasks in a loop of others", function(tp)
+  local s <close> = tp.Stream()
+  equal(tp.wakeup_fd(), tp.wakeup_fd())
+  local t <close> = tp.spawn(tp.await, s)
+  while t:status() ~= "done" do tp.poll() end
+end)
+
 body("on_complete in a coroutine", function(tp)
   local s <close> = tp.Stream()
   local count = 0

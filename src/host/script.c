@@ -43,6 +43,16 @@ static bool is_our_error(lua_State *L) {
   return ours;
 }
 
+/* Pushes the text with the traceback of the task that the error comes from, if it
+ * comes from one. */
+static const char *push_task(lua_State *L, const char *text) {
+  if (lua_getfield(L, LUA_REGISTRYINDEX, TPS_TRACEBACK_KEY) != LUA_TFUNCTION)
+    return text;
+  lua_pushvalue(L, 1);
+  if (lua_pcall(L, 1, 1, 0) != LUA_OK || !lua_isstring(L, -1)) return text;
+  return lua_pushfstring(L, "%s\ntask %s", text, lua_tostring(L, -1));
+}
+
 /* As lua5.4's: an object with a text of its own is shown as it is, everything
  * else with a traceback. The module's errors have both. */
 static int add_traceback(lua_State *L) {
@@ -54,6 +64,7 @@ static int add_traceback(lua_State *L) {
     else if (!ours) return 1;
     text = lua_tostring(L, -1);
   }
+  text = push_task(L, text);
   luaL_traceback(L, L, text, 1);
   return 1;
 }

@@ -5,11 +5,15 @@
  * library is opened: "tpstream.device" (a string: the device asked for),
  * "tpstream.interrupt" (light userdata: int (*)(void), not 0 ends a wait),
  * "tpstream.blocking" (true: every launch waits), and "tpstream.sources" (a
- * table: the text of chunks that are in no file, by chunk name). */
+ * table: the text of chunks that are in no file, by chunk name). The library
+ * tells the host TPS_TRACEBACK_KEY: a function that gives the traceback of the task
+ * that an error comes from, or nil. */
 #ifndef TPS_LUA_API_H
 #define TPS_LUA_API_H
 
 #include <lua.h>
+
+#define TPS_TRACEBACK_KEY "tpstream.traceback"
 
 /* The library's table; the same one when it is opened again in that state. */
 int luaopen_tpstream(lua_State *L);

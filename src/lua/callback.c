@@ -3,7 +3,9 @@
  *
  * stream:on_complete and the safe points, where what is due runs on Lua's own
  * thread. TPS_UV_CALLBACKS keeps, by the token that the runtime hands back,
- * {[0] = count, Stream, fn, arguments...}.
+ * {[0] = count, Stream, fn, arguments...}; or, for somebody who waits (wait.c), a
+ * function done(ok, ...), which is called where it is due or lost, and counts as
+ * nothing.
  *
  * The first callback that fails ends the safe point with its error as it is. On
  * the main coroutine it keeps its traceback, too: nothing is called in
@@ -18,21 +20,33 @@
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* Takes the entry out and pushes it; false: there is none. */
-static bool take_entry(lua_State *L, uint64_t token) {
+/* Takes the entry out and pushes it; LUA_TNIL: there is none. */
+static int take_entry(lua_State *L, uint64_t token) {
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
-  bool there = lua_rawgeti(L, -1, (lua_Integer)token) == LUA_TTABLE;
+  int type = lua_rawgeti(L, -1, (lua_Integer)token);
   lua_pushnil(L); /* callbacks entry nil */
   lua_rawseti(L, -3, (lua_Integer)token);
   lua_remove(L, -2);
-  if (!there) lua_pop(L, 1);
-  return there;
+  if (type == LUA_TNIL) lua_pop(L, 1);
+  return type;
+}
+
+uint64_t tps_callback_put(lua_State *L) {
+  uint64_t token = ++tps_lua_of(L)->callback_seq;
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
+  lua_insert(L, -2); /* callbacks entry */
+  lua_rawseti(L, -2, (lua_Integer)token);
+  lua_pop(L, 1);
+  return token;
+}
+
+void tps_callback_forget(lua_State *L, uint64_t token) {
+  if (take_entry(L, token) != LUA_TNIL) lua_pop(L, 1);
 }
 
 /* Stream fn args... → the same, and the token of a new entry with them. */
 static uint64_t put_entry(lua_State *L) {
   int count = lua_gettop(L);
-  uint64_t token = ++tps_lua_of(L)->callback_seq;
   lua_createtable(L, count, 1);
   for (int i = 1; i <= count; i++) {
     lua_pushvalue(L, i);
@@ -40,11 +54,7 @@ static uint64_t put_entry(lua_State *L) {
   }
   lua_pushinteger(L, count);
   lua_rawseti(L, -2, 0);
-  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
-  lua_insert(L, -2);
-  lua_rawseti(L, -2, (lua_Integer)token);
-  lua_settop(L, count);
-  return token;
+  return tps_callback_put(L);
 }
 
 /* entry → what is to be called, with its arguments; how many these are. A
@@ -68,14 +78,40 @@ static int push_call(lua_State *L) {
 
 /* ---- running ------------------------------------------------------------- */
 
-/* Calls the next one that is due; false: none is. */
+/* done → , told that the wait is over. If that fails, which it does for want of
+ * memory only, it is due once more. */
+static void tell_done(lua_State *L, uint64_t token) {
+  tps_error err;
+  lua_pushvalue(L, -1);
+  lua_pushboolean(L, 1); /* done done true */
+  if (lua_pcall(L, 1, 0, 0) == LUA_OK) {
+    lua_pop(L, 1);
+    return;
+  }
+  lua_insert(L, -2); /* error done */
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, (lua_Integer)token); /* the place is still there */
+  lua_pop(L, 1);
+  tps_callback *again = tps_callback_new(tps_open(L)->context, token, &err);
+  if (again != NULL) tps_callback_deliver(again);
+  lua_error(L);
+}
+
+/* Calls the next one that is due, and whoever waits for what was done before;
+ * false: none is. */
 static bool run_next(lua_State *L) {
   uint64_t token;
-  do {
-    if (!tps_callback_take(tps_open(L)->context, &token)) return false;
-  } while (!take_entry(L, token));
-  lua_call(L, push_call(L), 0);
-  return true;
+  while (tps_callback_take(tps_open(L)->context, &token)) {
+    int type = take_entry(L, token);
+    if (type == LUA_TTABLE) {
+      lua_call(L, push_call(L), 0);
+      return true;
+    }
+    if (type == LUA_TNIL) continue;
+    tell_done(L, token);
+  }
+  return false;
 }
 
 static int run_one(lua_State *L) {
@@ -178,22 +214,42 @@ static int run_due(lua_State *L) {
   return 1;
 }
 
-void tps_callback_drop(lua_State *L) {
-  tps_lua *lua = tps_lua_of(L);
-  uint64_t token;
-  tps_error err;
-  if (lua->context == NULL) return;
-  while (tps_callback_lose(lua->context, &token, &err))
-    if (take_entry(L, token)) lua_pop(L, 1);
+/* done → : done(false, error, true) */
+static void tell_lost(lua_State *L, const tps_error *err) {
+  tps_lua_of(L)->fault_told = true;
+  lua_pushboolean(L, 0);
+  tps_push_error(L, err);
+  lua_pushboolean(L, 1);
+  if (lua_pcall(L, 3, 0, 0) != LUA_OK) lua_pop(L, 1);
 }
 
-/* Drops what a fault has lost, and raises it. */
-static void raise_lost(lua_State *L, tps_lua *lua) {
+/* Takes one that a fault has lost, and tells who waits for it; LUA_TTABLE: a
+ * callback, LUA_TNONE: there are no more. */
+static int lose_next(lua_State *L, tps_lua *lua, tps_error *err) {
   uint64_t token;
+  if (!tps_callback_lose(lua->context, &token, err)) return LUA_TNONE;
+  int type = take_entry(L, token);
+  if (type == LUA_TFUNCTION) tell_lost(L, err);
+  else if (type != LUA_TNIL) lua_pop(L, 1);
+  return type;
+}
+
+void tps_callback_drop(lua_State *L) {
+  tps_lua *lua = tps_lua_of(L);
   tps_error err;
-  if (!tps_callback_lose(lua->context, &token, &err)) return;
-  if (take_entry(L, token)) lua_pop(L, 1);
-  tps_raise(L, &err); /* drops the others */
+  if (lua->context == NULL) return;
+  luaL_checkstack(L, 16, NULL);
+  while (lose_next(L, lua, &err) != LUA_TNONE) continue;
+}
+
+/* Drops what a fault has lost, and raises it if there was a callback. */
+static void raise_lost(lua_State *L, tps_lua *lua) {
+  tps_error err;
+  int type;
+  do {
+    type = lose_next(L, lua, &err);
+    if (type == LUA_TTABLE) tps_raise(L, &err); /* drops the others */
+  } while (type != LUA_TNONE);
 }
 
 lua_Integer tps_callback_run(lua_State *L) {
@@ -224,29 +280,14 @@ int tps_stream_on_complete(lua_State *L) {
   tps_error err;
   tps_site_set_observed(L, tps_lua_of(L));
   if (tps_callback_queue(stream, token, &err) == 0) return 0;
-  if (take_entry(L, token)) lua_pop(L, 1);
+  tps_callback_forget(L, token);
   return tps_raise(L, &err);
-}
-
-/* tp.poll() → how many ran */
-static int callback_poll(lua_State *L) {
-  tps_lua *lua = tps_open(L);
-  lua_Integer count = 0;
-  if (tps_callback_any(lua->context)) {
-    tps_callback_look(lua->context);
-    count = tps_callback_run(L);
-  }
-  lua_pushinteger(L, count);
-  return 1;
 }
 
 static const luaL_Reg runner_meta[] = {
     {"__close", runner_close}, {"__gc", runner_gc}, {NULL, NULL}};
 static const luaL_Reg runner_methods[] = {{NULL, NULL}};
-static const luaL_Reg callback_functions[] = {{"poll", callback_poll},
-                                              {NULL, NULL}};
 
 void tps_callback_open(lua_State *L) {
   tps_type_make(L, TPS_TYPE_RUNNER, runner_meta, runner_methods);
-  tps_functions(L, callback_functions);
 }

@@ -200,6 +200,7 @@ static int event_strict(lua_State *L) {
 static const luaL_Reg event_meta[] = {{"__tostring", event_tostring},
                                       {"__gc", event_gc},
                                       {"__close", event_close},
+                                      {"__await", tps_event_await},
                                       {NULL, NULL}};
 static const luaL_Reg event_methods[] = {{"close", event_close},
                                          {"record", event_record},

@@ -52,6 +52,7 @@ enum {
   TPS_UV_METHODS,     /* the set of all tables of functions */
   TPS_UV_CALLBACKS,   /* callback.c's, by token */
   TPS_UV_WITH_STREAM, /* the function tp.with_stream */
+  TPS_UV_LIVE_TASKS,  /* the scheduler's, which counts them */
   TPS_UV_METATABLES,  /* that of type t is TPS_UV_METATABLES + t */
   TPS_UV_COUNT = TPS_UV_METATABLES + TPS_TYPE_COUNT - 1
 };
@@ -174,6 +175,9 @@ tps_guard *tps_guard_over(lua_State *L, void *data,
                           void (*release)(void *data));
 /* Frees at once; the guard on the stack stays, empty. */
 void tps_guard_release(tps_guard *guard);
+
+/* Pushes lua/tpstream/<name>.lua as a function. */
+void tps_push_embedded(lua_State *L, const char *name);
 
 /* The whole file as a string on the stack; true, or false and *err filled. */
 bool tps_push_file(lua_State *L, const char *path, tps_error *err);
@@ -369,8 +373,27 @@ lua_Integer tps_callback_run(lua_State *L);
 static inline void tps_safe_point(lua_State *L) {
   if (tps_callback_waiting(L)) tps_callback_run(L);
 }
-/* Forgets those that a fault has lost; for whoever raises it. */
+/* Forgets those that a fault has lost, and tells it who waits; for whoever raises
+ * it. */
 void tps_callback_drop(lua_State *L);
+/* done → : a token of the runtime's for done(ok, ...), which must not raise: called
+ * with true where it is due, with false, the error, true after a fault. */
+uint64_t tps_callback_put(lua_State *L);
+void tps_callback_forget(lua_State *L, uint64_t token); /* queueing failed */
+
+/* ---- wait.c -------------------------------------------------------------- */
+
+/* Stream, Event: __await. An object whose metatable has __await(x, done) can be
+ * waited for with tp.await: done(ok, ...) is called once, on the Lua thread, with
+ * the results or false and the error; what __await returns, if anything, is called
+ * to abandon the wait. */
+int tps_stream_await(lua_State *L);
+int tps_event_await(lua_State *L);
+/* done, on top → : calls it when the present work of the stream is done. For the
+ * __await of what is queued on a stream. */
+void tps_await_stream(lua_State *L, tps_stream *stream);
+/* library state → the same, with tp.spawn and all that belongs to tasks */
+void tps_wait_open(lua_State *L);
 
 /* ---- event.c, timer.c ---------------------------------------------------- */
 

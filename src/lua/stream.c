@@ -286,6 +286,7 @@ static int stream_default(lua_State *L) {
 static const luaL_Reg stream_meta[] = {{"__tostring", stream_tostring},
                                        {"__gc", stream_gc},
                                        {"__close", stream_release},
+                                       {"__await", tps_stream_await},
                                        {NULL, NULL}};
 static const luaL_Reg stream_methods[] = {
     {"close", stream_close},

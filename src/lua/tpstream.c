@@ -146,6 +146,7 @@ static void open_types(lua_State *L) {
   tps_kernel_open_type(L);
   tps_launch_open_type(L);
   tps_callback_open(L);
+  tps_wait_open(L);
 }
 
 static int open_library(lua_State *L) {
@@ -180,6 +181,17 @@ __attribute__((visibility("default"))) int luaopen_tpstream(lua_State *L) {
   return open_library(L);
 }
 
+/* A task that nobody drives is a mistake, mostly. */
+static void warn_of_tasks(lua_State *L) {
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_LIVE_TASKS);
+  lua_call(L, 0, 1);
+  lua_Integer count = lua_tointeger(L, -1);
+  if (count == 0) return;
+  lua_pushfstring(L, "tpstream: %I task%s not ended (tp.run drives them)",
+                  (LUAI_UACINT)count, count == 1 ? " has" : "s have");
+  lua_warning(L, lua_tostring(L, -1), 0);
+}
+
 /* What callbacks queue is waited for as well. */
 static int finish(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
@@ -190,6 +202,7 @@ static int finish(lua_State *L) {
     if (code != 0 && lua->fault_told && tps_code_sticky(code)) return 0;
     if (code != 0) return tps_raise(L, &err);
   } while (tps_callback_waiting(L) && tps_callback_run(L) > 0);
+  warn_of_tasks(L);
   return 0;
 }
 

@@ -2,31 +2,16 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Callbacks. Each has two owners: the context, which lists it until it is taken
- * or lost, and the device, until that has delivered it. A GPU that has faulted
+ * or lost, and whoever delivers it, until that is done. A GPU that has faulted
  * delivers nothing more; what it owns then stays with the driver. */
 #include <stdlib.h>
 
 #include "runtime/callback.h"
-#include "runtime/parts.h"
+#include "runtime/inbox.h"
 
-typedef struct callback {
-  struct callback *next, *previous; /* of the context's list */
-  struct callback *due_next;        /* in the inbox */
-  tps_stream *stream;               /* held */
-  struct tps_inbox *inbox;
-  uint64_t token;
-  bool taken; /* under the inbox's lock: the context has let go of it */
-  atomic_int refs;
-} callback;
+typedef struct tps_callback callback;
 
-struct tps_inbox {
-  callback *first, *last; /* all, in order; the context's thread alone */
-  pthread_mutex_t lock;   /* for what follows */
-  callback *due, *due_last;
-  atomic_int refs; /* the context's and one for each callback */
-};
-
-static struct tps_inbox *inbox_of(tps_context *context, tps_error *err) {
+struct tps_inbox *tps_inbox_of(tps_context *context, tps_error *err) {
   struct tps_context_parts *parts = context->parts;
   if (parts->inbox != NULL) return parts->inbox;
   struct tps_inbox *inbox = calloc(1, sizeof *inbox);
@@ -36,6 +21,7 @@ static struct tps_inbox *inbox_of(tps_context *context, tps_error *err) {
   }
   pthread_mutex_init(&inbox->lock, NULL);
   atomic_init(&inbox->refs, 1);
+  inbox->signal = inbox->timer = inbox->both = -1;
   return parts->inbox = inbox;
 }
 
@@ -70,7 +56,7 @@ static void drop(callback *c) {
   else inbox->last = c->previous;
   if (c->previous != NULL) c->previous->next = c->next;
   else inbox->first = c->next;
-  tps_stream_unhold(c->stream);
+  if (c->stream != NULL) tps_stream_unhold(c->stream);
   release(c);
 }
 
@@ -83,20 +69,26 @@ static void deliver(void *data, bool failed) {
   struct tps_inbox *inbox = c->inbox;
   pthread_mutex_lock(&inbox->lock);
   bool wanted = !failed && !c->taken;
+  bool was_due = tps_inbox_due(inbox);
   if (wanted) {
     if (inbox->due_last != NULL) inbox->due_last->due_next = c;
     else inbox->due = c;
     inbox->due_last = c;
   }
+  inbox->failed = inbox->failed || failed;
+  if (!was_due) tps_inbox_signal(inbox);
   pthread_mutex_unlock(&inbox->lock);
   if (!wanted) release(c);
 }
 
+void tps_callback_deliver(tps_callback *c) { deliver(c, false); }
+
 /* ---- queueing ------------------------------------------------------------ */
 
-static callback *new_callback(tps_stream *stream, uint64_t token,
-                              tps_error *err) {
-  struct tps_inbox *inbox = inbox_of(stream->context, err);
+/* `stream` may be NULL. */
+static callback *new_callback(tps_context *context, tps_stream *stream,
+                              uint64_t token, tps_error *err) {
+  struct tps_inbox *inbox = tps_inbox_of(context, err);
   if (inbox == NULL) return NULL;
   callback *c = calloc(1, sizeof *c);
   if (c == NULL) {
@@ -108,34 +100,74 @@ static callback *new_callback(tps_stream *stream, uint64_t token,
   c->inbox = inbox;
   c->token = token;
   c->stream = stream;
-  tps_stream_hold(stream);
+  if (stream != NULL) tps_stream_hold(stream);
   append(inbox, c);
   return c;
 }
 
-int tps_callback_queue(tps_stream *stream, uint64_t token, tps_error *err) {
+tps_callback *tps_callback_new(tps_context *context, uint64_t token,
+                               tps_error *err) {
+  return new_callback(context, NULL, token, err);
+}
+
+/* With a record of its own if `op` is NULL; else with this one, which no
+ * observer sees. */
+static int notify(callback *c, tps_op *op, tps_error *err) {
+  tps_stream *stream = c->stream;
   tps_device *device = stream->device;
-  int code = tps_stream_ready(stream, err);
-  if (code != 0) return code;
-  callback *c = new_callback(stream, token, err);
-  if (c == NULL) return TPS_NO_HOST_MEMORY;
-  tps_op *op = tps_op_begin(stream, TPS_OP_HOST, err);
+  bool seen = op == NULL;
+  int code = TPS_NO_HOST_MEMORY;
+  if (seen) op = tps_op_begin(stream, TPS_OP_HOST, err);
   if (op != NULL) {
-    tps_op_announce(op);
+    if (seen) tps_op_announce(op);
     code = device->face->stream_notify(device, stream->handle, deliver, c, op,
                                        err);
     if (code == 0) {
-      tps_stream_queued(stream);
+      if (seen) tps_stream_queued(stream);
+      tps_inbox_watch(c->inbox, device);
       return 0;
     }
-    tps_op_broke(op);
+    if (seen) tps_op_broke(op);
     code = tps_failed(device, stream->parts->local, code, err);
-  } else {
-    code = TPS_NO_HOST_MEMORY;
   }
   release(c); /* the device's share */
   drop(c);
   return code;
+}
+
+int tps_callback_queue(tps_stream *stream, uint64_t token, tps_error *err) {
+  int code = tps_stream_ready(stream, err);
+  if (code != 0) return code;
+  callback *c = new_callback(stream->context, stream, token, err);
+  return c == NULL ? TPS_NO_HOST_MEMORY : notify(c, NULL, err);
+}
+
+/* The stream's numbers stay as they are: its last operation is the one that is
+ * waited for. */
+static int await(tps_stream *stream, uint64_t event, uint64_t token,
+                 tps_error *err) {
+  callback *c = new_callback(stream->context, stream, token, err);
+  if (c == NULL) return TPS_NO_HOST_MEMORY;
+  c->awaited = true;
+  c->event = event;
+  c->seq = stream->last_seq;
+  tps_op *op = tps_op_internal(stream, TPS_OP_HOST, err);
+  if (op != NULL) return notify(c, op, err);
+  release(c);
+  drop(c);
+  return TPS_NO_HOST_MEMORY;
+}
+
+int tps_callback_await_stream(tps_stream *stream, uint64_t token,
+                              tps_error *err) {
+  int code = tps_stream_ready(stream, err);
+  return code != 0 ? code : await(stream, 0, token, err);
+}
+
+int tps_callback_await_event(tps_event *event, uint64_t token, tps_error *err) {
+  tps_stream *stream;
+  int code = tps_event_watch(event, &stream, err);
+  return code != 0 ? code : await(stream, event->id, token, err);
 }
 
 /* ---- taking -------------------------------------------------------------- */
@@ -152,9 +184,19 @@ static callback *pop(struct tps_inbox *inbox) {
   if (c != NULL) {
     inbox->due = c->due_next;
     if (inbox->due == NULL) inbox->due_last = NULL;
+    if (!tps_inbox_due(inbox)) tps_inbox_unsignal(inbox);
   }
   pthread_mutex_unlock(&inbox->lock);
   return c;
+}
+
+/* What whoever waited for it may know now. */
+static void tell_waited(const callback *c) {
+  tps_stream *stream = c->stream;
+  if (!c->awaited) return;
+  if (c->event == 0) tps_stream_reached(stream, c->seq);
+  tps_waited(stream->context, stream->device, c->event == 0 ? stream->id : 0,
+             c->event);
 }
 
 bool tps_callback_take(tps_context *context, uint64_t *token) {
@@ -164,6 +206,8 @@ bool tps_callback_take(tps_context *context, uint64_t *token) {
     bool lost = c->taken; /* only this thread sets it */
     if (!lost) {
       *token = c->token;
+      c->taken = true;
+      tell_waited(c);
       drop(c);
     }
     release(c);
@@ -183,7 +227,8 @@ static void lose(callback *c) {
 bool tps_callback_lose(tps_context *context, uint64_t *token, tps_error *err) {
   struct tps_inbox *inbox = context->parts->inbox;
   callback *c = inbox == NULL ? NULL : inbox->first;
-  while (c != NULL && !tps_faulted(c->stream->device)) c = c->next;
+  while (c != NULL && (c->stream == NULL || !tps_faulted(c->stream->device)))
+    c = c->next;
   if (c == NULL) return false;
   tps_device_fault(c->stream->device, err);
   *token = c->token;
@@ -191,15 +236,31 @@ bool tps_callback_lose(tps_context *context, uint64_t *token, tps_error *err) {
   return true;
 }
 
-/* A device answers for all its streams: one that is busy is enough. */
+/* Whatever the driver answers, it tells of a fault. */
+static void ask(tps_stream *stream) {
+  const struct tps_stream_parts *parts = stream->parts;
+  const tps_device *device = stream->device;
+  tps_device_stream *handle = parts->handle;
+  tps_error err;
+  if (tps_stream_blank(stream))
+    handle = device->face->default_stream(stream->device);
+  tps_wait(parts->local, handle, tps_stream_last(stream), 0, &err);
+}
+
 void tps_callback_look(tps_context *context) {
-  const struct tps_inbox *inbox = context->parts->inbox;
+  struct tps_inbox *inbox = context->parts->inbox;
   const tps_device *asked = NULL;
-  for (callback *c = inbox == NULL ? NULL : inbox->first; c != NULL;
-       c = c->next) {
-    if (c->stream->device == asked) continue;
-    if (!tps_stream_idle(c->stream)) asked = c->stream->device;
-  }
+  if (inbox == NULL) return;
+  for (callback *c = inbox->first; c != NULL; c = c->next)
+    if (c->stream != NULL && c->stream->device != asked) {
+      ask(c->stream);
+      asked = c->stream->device;
+    }
+  pthread_mutex_lock(&inbox->lock);
+  bool was_due = tps_inbox_due(inbox);
+  inbox->failed = false;
+  if (was_due && !tps_inbox_due(inbox)) tps_inbox_unsignal(inbox);
+  pthread_mutex_unlock(&inbox->lock);
 }
 
 void tps_callback_end(tps_context *context) {
@@ -207,6 +268,7 @@ void tps_callback_end(tps_context *context) {
   callback *c;
   if (inbox == NULL) return;
   context->parts->inbox = NULL;
+  tps_inbox_close(inbox);
   while (inbox->first != NULL) lose(inbox->first);
   while ((c = pop(inbox)) != NULL) release(c);
   release_inbox(inbox);

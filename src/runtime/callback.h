@@ -12,10 +12,24 @@
 #ifndef TPS_RUNTIME_CALLBACK_H
 #define TPS_RUNTIME_CALLBACK_H
 
-#include "runtime/stream.h"
+#include "runtime/event.h"
 
 /* `token` will be due when the present work of the stream is done. */
 int tps_callback_queue(tps_stream *stream, uint64_t token, tps_error *err);
+
+/* The same for somebody who waits for the stream or for a recorded event:
+ * observers see no operation but, once the token is taken, a wait. Work queued
+ * on the event's stream since the record delays nothing. */
+int tps_callback_await_stream(tps_stream *stream, uint64_t token,
+                              tps_error *err);
+int tps_callback_await_event(tps_event *event, uint64_t token, tps_error *err);
+
+/* A callback that no device delivers: whoever has it, on whatever thread, does
+ * that exactly once, also after the context's end. */
+typedef struct tps_callback tps_callback;
+tps_callback *tps_callback_new(tps_context *context, uint64_t token,
+                               tps_error *err);
+void tps_callback_deliver(tps_callback *callback);
 
 /* True while there are callbacks that were neither taken nor lost. */
 bool tps_callback_any(const tps_context *context);
@@ -31,5 +45,19 @@ void tps_callback_look(tps_context *context);
 
 /* The context's end: nothing will be due any more. */
 void tps_callback_end(tps_context *context);
+
+/* ---- sleeping until something is due ------------------------------------- */
+
+/* Waits until a callback is due or a device has faulted: 0 then or when the time
+ * is over, INTERRUPTED. */
+int tps_wakeup_wait(tps_context *context, uint64_t timeout_ns, tps_error *err);
+/* A descriptor for poll(2), the context's own: readable while a callback is due,
+ * and from the time on that tps_wakeup_arm has set. With callbacks queued on a
+ * GPU, whose faults nobody tells of, also every TPS_WAKEUP_LOOK_NS. */
+int tps_wakeup_fd(tps_context *context, int *fd, tps_error *err);
+/* In so many nanoseconds (TPS_FOREVER: not at all); nothing without a
+ * tps_wakeup_fd. */
+void tps_wakeup_arm(tps_context *context, uint64_t ns);
+#define TPS_WAKEUP_LOOK_NS 100000000u
 
 #endif

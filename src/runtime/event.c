@@ -88,6 +88,12 @@ bool tps_event_recorded(const tps_event *event) {
   return w->stream != NULL || w->shared;
 }
 
+tps_stream *tps_event_last(const tps_event *event, uint64_t *seq) {
+  const whole *w = (const whole *)event;
+  *seq = w->seq;
+  return w->shared ? NULL : w->stream;
+}
+
 static int refuse_closed(const tps_event *event, tps_error *err) {
   return event->closed
              ? tps_fail(err, TPS_MISUSE, "attempt to use a closed event")

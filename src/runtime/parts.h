@@ -92,6 +92,7 @@ struct tps_local {
   tps_context *context;
   tps_device *device;
   tps_stream *default_stream, *reclaim; /* NULL until first needed */
+  struct tps_watcher *watchers;         /* watch.c's */
   tps_stream_list open;                 /* every stream that takes work */
   tps_stream_list closed; /* with work that may still run, or held */
   tps_device_event *events[TPS_EVENT_POOL];
@@ -261,6 +262,8 @@ void tps_stream_settle(tps_stream *stream);
 void tps_stream_settle_some(tps_local *local, unsigned limit);
 /* At the end of a context: frees the struct whatever its state. */
 void tps_stream_destroy(tps_stream *stream);
+/* One of the runtime's own, which lives as long as `local`; NULL: *err. */
+tps_stream *tps_stream_internal(tps_local *local, tps_error *err);
 tps_stream *tps_reclaim_stream(tps_local *local, tps_error *err);
 
 /* True when work queued on `later` from now on comes after `seq` of `earlier`
@@ -280,6 +283,11 @@ int tps_event_take(tps_local *local, tps_device_event **out, tps_error *err);
 void tps_event_give(tps_local *local, tps_device_event *event);
 /* A pooled event recorded on the stream's driver handle, unobserved. */
 int tps_event_mark(tps_stream *stream, tps_device_event **out, tps_error *err);
+
+/* The stream on which the event was recorded last, which may be closed, and the
+ * number of that record; NULL: another process has recorded it. */
+tps_stream *tps_event_last(const tps_event *event, uint64_t *seq);
+void tps_watchers_free(tps_local *local);
 
 /* ---- memory -------------------------------------------------------------- */
 

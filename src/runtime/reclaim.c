@@ -499,6 +499,7 @@ void tps_local_free(tps_local *local) {
   adopt_orphans(local);
   bool idle = quiet(local);
   hand_over(local);
+  tps_watchers_free(local);
   destroy_all(local);
   if (leave(local) && idle) {
     tps_pinned_drop_pool(device);

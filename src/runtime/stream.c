@@ -103,13 +103,16 @@ int tps_stream_open(tps_context *context, tps_device *device, int priority,
   return code;
 }
 
-tps_stream *tps_reclaim_stream(tps_local *local, tps_error *err) {
-  if (local->reclaim != NULL) return local->reclaim;
+tps_stream *tps_stream_internal(tps_local *local, tps_error *err) {
   tps_stream *stream = NULL;
   open_stream(local, 0, false, &stream, err);
-  if (stream == NULL) return NULL;
-  stream->parts->internal = true;
-  return local->reclaim = stream;
+  if (stream != NULL) stream->parts->internal = true;
+  return stream;
+}
+
+tps_stream *tps_reclaim_stream(tps_local *local, tps_error *err) {
+  if (local->reclaim == NULL) local->reclaim = tps_stream_internal(local, err);
+  return local->reclaim;
 }
 
 /* ---- streams of others --------------------------------------------------- */
@@ -299,7 +302,10 @@ int tps_stream_query(tps_stream *stream, tps_error *err) {
   if (code != 0) return code;
   tps_device *device = stream->device;
   code = device->face->stream_query(device, stream->handle, err);
-  if (code == TPS_NOT_READY) return code;
+  /* Somebody who has just been told that all is done may be quicker than the
+   * end of the notification. */
+  if (code == TPS_NOT_READY && work_left(stream)) return code;
+  if (code == TPS_NOT_READY) code = 0;
   if (code != 0) return tps_failed(device, stream->parts->local, code, err);
   tps_stream_reached(stream, stream->last_seq);
   tps_waited(stream->context, device, stream->id, 0);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What tasks wait for, and how the scheduler (lua/tpstream/scheduler.lua) sleeps:
+ * the few things that it can't do by itself. Which task runs when is decided
+ * there. */
+#include "lua/api.h"
+#include "lua/state.h"
+
+#include "runtime/callback.h"
+
+/* ---- awaiting ------------------------------------------------------------ */
+
+/* done → , or raises what queueing has said. */
+static void finish(lua_State *L, uint64_t token, int code,
+                   const tps_error *err) {
+  if (code == 0) return;
+  tps_callback_forget(L, token);
+  tps_raise(L, err);
+}
+
+void tps_await_stream(lua_State *L, tps_stream *stream) {
+  tps_error err;
+  uint64_t token = tps_callback_put(L);
+  finish(L, token, tps_callback_await_stream(stream, token, &err), &err);
+}
+
+int tps_stream_await(lua_State *L) {
+  tps_stream *stream = tps_check_stream(L, 1)->stream;
+  lua_settop(L, 2);
+  tps_await_stream(L, stream);
+  return 0;
+}
+
+/* One never recorded is done, as everywhere else. */
+int tps_event_await(lua_State *L) {
+  tps_event *event = tps_check_event(L, 1);
+  tps_error err;
+  lua_settop(L, 2);
+  tps_check_recorded(L, event);
+  if (!tps_event_recorded(event)) {
+    lua_pushboolean(L, 1);
+    lua_call(L, 1, 0);
+    return 0;
+  }
+  uint64_t token = tps_callback_put(L);
+  finish(L, token, tps_callback_await_event(event, token, &err), &err);
+  return 0;
+}
+
+/* ---- the scheduler's ----------------------------------------------------- */
+
+/* now() → ms */
+static int wait_now(lua_State *L) {
+  lua_pushnumber(L, (double)tps_now_ns() / 1e6);
+  return 1;
+}
+
+/* due() → how many callbacks ran; those who wait are told. */
+static int wait_due(lua_State *L) {
+  tps_lua *lua = tps_open(L);
+  lua_Integer count = 0;
+  if (tps_callback_any(lua->context)) {
+    tps_callback_look(lua->context);
+    count = tps_callback_run(L);
+  }
+  lua_pushinteger(L, count);
+  return 1;
+}
+
+/* Milliseconds, nil: for ever. */
+static uint64_t opt_ns(lua_State *L, int index) {
+  if (lua_isnoneornil(L, index)) return TPS_FOREVER;
+  double ns = lua_tonumber(L, index) * 1e6;
+  if (!(ns > 0)) return 0;
+  return ns < 9e18 ? (uint64_t)ns : TPS_FOREVER;
+}
+
+/* sleep([ms]): until something is due, or so long. */
+static int wait_sleep(lua_State *L) {
+  tps_lua *lua = tps_open(L);
+  tps_error err;
+  tps_before_wait(lua);
+  if (tps_wakeup_wait(lua->context, opt_ns(L, 1), &err) != 0)
+    return tps_raise(L, &err);
+  return 0;
+}
+
+/* fd() → the descriptor for loops of others */
+static int wait_fd(lua_State *L) {
+  tps_error err;
+  int fd;
+  if (tps_wakeup_fd(tps_open(L)->context, &fd, &err) != 0)
+    return tps_raise(L, &err);
+  lua_pushinteger(L, fd);
+  return 1;
+}
+
+/* arm([ms]): the descriptor becomes readable after so long. */
+static int wait_arm(lua_State *L) {
+  tps_wakeup_arm(tps_open(L)->context, opt_ns(L, 1));
+  return 0;
+}
+
+/* load(name) → lua/tpstream/<name>.lua as a function */
+static int wait_load(lua_State *L) {
+  tps_push_embedded(L, luaL_checkstring(L, 1));
+  return 1;
+}
+
+static const luaL_Reg wait_primitives[] = {
+    {"now", wait_now}, {"due", wait_due}, {"sleep", wait_sleep},
+    {"fd", wait_fd},   {"arm", wait_arm}, {"load", wait_load},
+    {NULL, NULL}};
+
+void tps_wait_open(lua_State *L) {
+  tps_push_embedded(L, "scheduler");
+  lua_pushvalue(L, -3); /* library state chunk library */
+  lua_newtable(L);
+  lua_pushvalue(L, -4);
+  luaL_setfuncs(L, wait_primitives, 1);
+  lua_call(L, 2, 2); /* library state live traceback */
+  lua_setfield(L, LUA_REGISTRYINDEX, TPS_TRACEBACK_KEY);
+  lua_setiuservalue(L, -2, TPS_UV_LIVE_TASKS);
+}
