@@ -67,13 +67,15 @@ static void *open_library(void) {
   void *found = NULL;
   if (chosen != NULL && *chosen != '\0') {
     found = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-    return found != NULL ? found : open_in(chosen, "");
+    if (found == NULL) found = open_in(chosen, "");
+    return found;
   }
   for (size_t i = 0; i < NAMES && found == NULL; i++)
     found = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
   if (found == NULL) found = open_in(getenv("CUDA_HOME"), "/lib64");
   if (found == NULL) found = open_in(getenv("CUDA_PATH"), "/lib64");
-  return found != NULL ? found : open_in("/usr/local/cuda", "/lib64");
+  if (found == NULL) found = open_in("/usr/local/cuda", "/lib64");
+  return found;
 }
 
 static bool bind_function(void *from, const char *name, void *slot) {
@@ -168,7 +170,7 @@ static int answer(int status, tps_error *err) {
   default: break;
   }
   cudaError_t e = cudaGetLastError();
-  return tps_cuda_fail(err, e != cudaSuccess ? e : cudaErrorUnknown,
+  return tps_cuda_fail(err, (int)(e != cudaSuccess ? e : cudaErrorUnknown),
                        "cublasGemmStridedBatchedEx_64 (status %d)", status);
 }
 
