@@ -70,11 +70,14 @@ describe("matmul", function()
     opts = opts or {}
     local expected = product { a = a, b = b, m = m, n = n, k = k,
       transpose_a = opts.transpose_a, transpose_b = opts.transpose_b }
-    local got = take(K.matmul(x, y, m, n, k, opts))
-    for i, v in ipairs(expected) do
-      if v ~= got[i] then
-        error(("%s %dx%dx%d: element %d is %s, %s expected"):format(t, m, n, k, i,
-          got[i], v), 2)
+    for _, library in ipairs { true, false } do -- on a GPU cuBLAS, and our own
+      opts.library = library
+      local got = take(K.matmul(x, y, m, n, k, opts))
+      for i, v in ipairs(expected) do
+        if v ~= got[i] then
+          error(("%s %dx%dx%d: element %d is %s, %s expected"):format(t, m, n, k, i,
+            got[i], v), 2)
+        end
       end
     end
   end
