@@ -78,7 +78,8 @@ template <> constexpr bool is_float<bf16> = true;
 // The greatest or the least value of a type of types_of.
 template <class A> __device__ A end_of(bool greatest) {
   if constexpr (is_float<A>) {
-    return (greatest ? A(1) : A(-1)) / A(0);
+    A infinity = A(__int_as_float(0x7f800000));
+    return greatest ? infinity : -infinity;
   } else if constexpr (A(-1) > A(0)) {
     return greatest ? ~A(0) : A(0);
   } else {

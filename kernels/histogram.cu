@@ -15,7 +15,7 @@ using T = ELEMENT;
 using A = arithmetic<T>;
 
 // offset * bins / width
-static __device__ __noinline__ u64 place(u64 offset, u64 bins, u64 width) {
+inline __device__ __noinline__ u64 place(u64 offset, u64 bins, u64 width) {
   u64 rest = __umul64hi(offset, bins), low = offset * bins, quotient = 0;
   if (rest == 0) return low / width;
   for (int k = 63; k >= 0; k--) {
