@@ -31,6 +31,14 @@ describe("broken PTX", function()
   end)
   teardown(function() tp.set_device(device) end)
 
+  it("of another address size is refused", function()
+    for _, size in ipairs { 32, 16, 0 } do
+      refused((".version 8.0\n.target sm_80\n.address_size %d\n"):format(size)
+        .. ".visible .entry k() { ret; }", ("line 3: '.address_size %d': programs of "
+        .. "64 bits are all there is"):format(size))
+    end
+  end)
+
   it("nested deeply is refused", function()
     refused(kernel(("{"):rep(MILLION)), "braces nested deeper than 200")
     refused(HEAD .. ".global .b32 x = " .. ("("):rep(MILLION),

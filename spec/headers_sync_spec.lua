@@ -7,6 +7,7 @@
 local tp = require "tpstream"
 local numbers = require "spec.support.numbers"
 local program = require "spec.support.program"
+local run = require "spec.support.run"
 
 -- ---- atomics -------------------------------------------------------------------
 
@@ -376,5 +377,31 @@ describe("libcu++'s", function()
       expected[t - 31] = sum
     end
     assert.same(expected, out:read())
+  end)
+end)
+
+-- The lines that matter are the program's, not the library's.
+describe("a deadlock at libcu++'s barrier", function()
+  it("is told where the program waits", function()
+    if tp.current_device():kind() ~= "sim" then return end
+    local r = run.script [==[
+      local tp = require "tpstream"
+      local module = require "spec.support.program"("headers_deadlock", [[
+#include <cuda/barrier>
+extern "C" __global__ void meet(int *o) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> b;
+  if (threadIdx.x == 0) init(&b, blockDim.x + 1);
+  __syncthreads();
+  b.arrive_and_wait();
+  o[0] = 1;
+}]], { stored = true })
+      local o <close> = tp.zeros("i32", 1)
+      module:kernel "meet":launch({ grid = 1, block = 32 }, o)
+      print(select(2, pcall(o.read, o)))
+    ]==]
+    assert.is_truthy(r.stdout:find("deadlock: no thread can go on; warp 0, lanes "
+      .. "0xffffffff wait for the mbarrier at shared address 0x0, where 1 of 33 "
+      .. "arrivals and 0 bytes are missing (program.cu:6 via cccl/cuda/__barrier/", 1,
+      true), r.stdout .. r.stderr)
   end)
 end)

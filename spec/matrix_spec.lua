@@ -270,4 +270,44 @@ extern "C" __global__ void misplaced(unsigned *o, unsigned by) {
     assert.is_truthy(r.stdout:find("thread (0,0,0), program.cu:5", 1, true),
       r.stdout)
   end)
+
+  -- A GPU gives anything then.
+  it("end with a fault when part of the warp is missing", function()
+    if not simulated then return end
+    local function fault(how, threads)
+      return run.script(([==[
+        local tp = require "tpstream"
+        local module = require "spec.support.program"("matrix_part", [[
+#include <mma.h>
+using namespace nvcuda::wmma;
+extern "C" __global__ void part(const half *a, float *o, int how) {
+  if (how == 1 && threadIdx.x >= 16) return;
+  fragment<matrix_a, 16, 16, 16, half, row_major> f;
+  fragment<matrix_b, 16, 16, 16, half, col_major> g;
+  fragment<accumulator, 16, 16, 16, float> c;
+  fill_fragment(f, __float2half(1));
+  fill_fragment(g, __float2half(1));
+  fill_fragment(c, 0);
+  if (how == 2 && threadIdx.x == 5) return;
+  mma_sync(c, f, g, c);
+  store_matrix_sync(o, c, 16, mem_row_major);
+}]], { stored = true })
+        local a, o = tp.zeros("f16", 256), tp.zeros("f32", 256)
+        module:kernel "part":launch({ grid = 1, block = %d }, a, o, %d)
+        print(select(2, pcall(o.read, o)))
+      ]==]):format(threads, how)).stdout
+    end
+    local name = "'wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32' by part of warp "
+    local function find(wanted, text)
+      assert.is_truthy(text:find(wanted, 1, true), text)
+    end
+    find(name .. "0, which takes all of its 32 lanes: lanes 0xffff0000 ended before",
+      fault(1, 64))
+    find("thread (0,0,0)", fault(1, 32))
+    find(name .. "0, which takes all of its 32 lanes: lane 5 ended before",
+      fault(2, 32))
+    find(name .. "1, which takes all of its 32 lanes: lanes 0xfffffff0 do not exist"
+      .. " in a block of 36 threads", fault(0, 36))
+    find(", program.cu:12 via crt/mma.hpp:", fault(2, 32))
+  end)
 end)

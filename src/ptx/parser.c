@@ -121,8 +121,10 @@ static void read_target(reader *r) {
 static void read_address_size(reader *r) {
   uint32_t line = r->tok.line;
   uint64_t size = tps_ptx_unsigned(r, "address size", 64);
-  if (size != 32 && size != 64)
-    tps_ptx_stop(r, line, "address size of %u bits (32 or 64)", (unsigned)size);
+  if (size != 64)
+    tps_ptx_stop(r, line,
+                 "'.address_size %u': programs of 64 bits are all there is",
+                 (unsigned)size);
   r->module.address_size = (unsigned)size;
   r->address_size_given = true;
 }
@@ -335,16 +337,32 @@ static const char *file_of(const tps_ptx_module *module,
              : NULL;
 }
 
-/* What the compiler's own header defines (tex2D and its like) is where the
- * program calls it. */
+/* What follows the last "/include/" in the path of a header; NULL where there is
+ * none. */
+static const char *header_name(const char *file) {
+  static const char folder[] = "/include/";
+  const char *name = NULL;
+  for (const char *p = file; p != NULL && (p = strstr(p, folder)) != NULL;) {
+    p += sizeof folder - 1;
+    name = p;
+  }
+  return name;
+}
+
+static bool is_builtin(const char *file) {
+  return file != NULL && strstr(file, "__nv_nvrtc_builtin_header") != NULL;
+}
+
+/* What a library's header defines is where the program calls it, if it was
+ * inlined there. */
 static const tps_ptx_loc *program_loc(const tps_ptx_module *module,
                                       const tps_ptx_loc *loc) {
-  for (int depth = 0; depth < 100 && loc != NULL && loc->inlined_at >= 0;
-       depth++) {
-    const char *file = file_of(module, loc);
-    if (file == NULL || strstr(file, "__nv_nvrtc_builtin_header") == NULL)
-      break;
-    loc = &module->locs[loc->inlined_at];
+  const tps_ptx_loc *outer = loc;
+  for (int depth = 0; depth < 100 && outer != NULL; depth++) {
+    const char *file = file_of(module, outer);
+    if (file == NULL) return loc;
+    if (!is_builtin(file) && header_name(file) == NULL) return outer;
+    outer = outer->inlined_at >= 0 ? &module->locs[outer->inlined_at] : NULL;
   }
   return loc;
 }
@@ -352,12 +370,16 @@ static const tps_ptx_loc *program_loc(const tps_ptx_module *module,
 const char *tps_ptx_where(const tps_ptx_module *module,
                           const tps_ptx_instruction *instruction, char *buffer,
                           size_t size) {
-  const tps_ptx_loc *loc =
+  const tps_ptx_loc *own =
       instruction->loc >= 0 ? &module->locs[instruction->loc] : NULL;
-  loc = program_loc(module, loc);
-  const char *file = file_of(module, loc);
-  if (file != NULL && loc->line > 0)
+  const tps_ptx_loc *loc = program_loc(module, own);
+  const char *file = file_of(module, loc), *inner = file_of(module, own);
+  if (file == NULL || loc->line == 0)
+    snprintf(buffer, size, "PTX line %u", instruction->line);
+  else if (own == loc || is_builtin(inner))
     snprintf(buffer, size, "%s:%u", file, loc->line);
-  else snprintf(buffer, size, "PTX line %u", instruction->line);
+  else
+    snprintf(buffer, size, "%s:%u via %s:%u", file, loc->line,
+             header_name(inner), own->line);
   return buffer;
 }

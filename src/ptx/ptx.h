@@ -308,7 +308,8 @@ void tps_ptx_free(tps_ptx_module *module);
 int tps_ptx_describe(const tps_ptx_module *module, tps_image_desc *out,
                      tps_error *err);
 
-/* "file.cu:12" of an instruction into `buffer`, or "PTX line 34". */
+/* "file.cu:12" of an instruction into `buffer`, or "PTX line 34". What a library's
+ * header defines, where the program calls it: "file.cu:12 via crt/mma.hpp:56". */
 const char *tps_ptx_where(const tps_ptx_module *module,
                           const tps_ptx_instruction *instruction, char *buffer,
                           size_t size);

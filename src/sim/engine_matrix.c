@@ -6,6 +6,8 @@
  * otherwise its lanes are parked, as those of a shuffle are, and when all are
  * there their sources are put together in rows of their own.
  */
+#include <stdio.h>
+
 #include "sim/engine_fragment.h"
 
 #define ON(mask, l) ((mask) >> (l)&1)
@@ -64,15 +66,14 @@ static uint32_t offset_in(const matrix_site *s, const area *a, unsigned lane,
 
 /* The whole matrix in host memory, if it lies in what was hit last. */
 static unsigned char *whole(engine *e, const insn *i, const matrix_site *s,
-                            const area *a, uint32_t mask, access_kind kind) {
+                            const area *a, access_kind kind) {
   unsigned lines = s->transposed ? s->d.cols : s->d.rows;
   unsigned line = (s->transposed ? s->d.rows : s->d.cols) * a->size;
   uint64_t bytes = (uint64_t)(lines - 1) * a->stride[0] + line;
-  unsigned first = (unsigned)__builtin_ctz(mask);
   bool local = false;
   if (!a->same || ((a->base[0] | a->stride[0]) & (a->size - 1))) return NULL;
   unsigned char *p =
-      tps_sim_resolve(e, i, first, a->base[0], a->size, kind, &local);
+      tps_sim_resolve(e, i, 0, a->base[0], a->size, kind, &local);
   const region *r =
       i->space == TPS_PTX_SHARED ? &e->shared : &e->slots[i->slot];
   uint64_t at = (uint64_t)(p - r->host);
@@ -177,43 +178,40 @@ static void store_lane(engine *e, const insn *i, const area *a, unsigned l,
   }
 }
 
-static void load_matrix(engine *e, const insn *i, uint32_t mask, sources in,
-                        sinks out) {
+static void load_matrix(engine *e, const insn *i, sources in, sinks out) {
   const matrix_site *s = i->side;
   const fragment *f = &s->d;
   area a;
   spots t;
   find_area(s, in, &a);
-  const unsigned char *p = whole(e, i, s, &a, mask, ACCESS_LOAD);
+  const unsigned char *p = whole(e, i, s, &a, ACCESS_LOAD);
   if (p) {
     find_spots(s, &a, &t);
     load_whole(s, &t, p, out);
     return;
   }
   for (unsigned r = 0; r < f->all; r++)
-    for (uint32_t m = mask; m; m &= m - 1) {
-      unsigned l = (unsigned)__builtin_ctz(m);
+    for (unsigned l = 0; l < LANES; l++) {
       uint64_t value = load_lane(e, i, &a, l, f->lane[l] + f->reg[r]);
       if (s->wide_out) ((uint64_t *)out[r])[l] = value;
       else ((uint32_t *)out[r])[l] = (uint32_t)value;
     }
 }
 
-static void store_matrix(engine *e, const insn *i, uint32_t mask, sources in) {
+static void store_matrix(engine *e, const insn *i, sources in) {
   const matrix_site *s = i->side;
   const fragment *f = &s->d;
   area a;
   spots t;
   find_area(s, in, &a);
-  unsigned char *p = whole(e, i, s, &a, mask, ACCESS_STORE);
+  unsigned char *p = whole(e, i, s, &a, ACCESS_STORE);
   if (p) {
     find_spots(s, &a, &t);
     store_whole(s, &t, p, in + s->b_at);
     return;
   }
   for (unsigned r = 0; r < f->regs; r++)
-    for (uint32_t m = mask; m; m &= m - 1) {
-      unsigned l = (unsigned)__builtin_ctz(m);
+    for (unsigned l = 0; l < LANES; l++) {
       const void *row = in[s->b_at + r];
       uint64_t value =
           s->wide_out ? ((const uint64_t *)row)[l] : ((const uint32_t *)row)[l];
@@ -297,14 +295,12 @@ static void transpose(sources in, sinks out) {
 
 /* --- the instruction ----------------------------------------------------- */
 
-/* `mask`: lanes that are there. */
-static void perform(engine *e, const insn *i, uint32_t mask, sources in,
-                    sinks out) {
+static void perform(engine *e, const insn *i, sources in, sinks out) {
   const matrix_site *s = i->side;
   switch (s->what) {
   case MATRIX_MULTIPLY: tps_sim_multiply(s, in, out); break;
-  case MATRIX_LOAD: load_matrix(e, i, mask, in, out); break;
-  case MATRIX_STORE: store_matrix(e, i, mask, in); break;
+  case MATRIX_LOAD: load_matrix(e, i, in, out); break;
+  case MATRIX_STORE: store_matrix(e, i, in); break;
   case MATRIX_ROWS_LOAD: load_rows(e, i, in, out); break;
   case MATRIX_ROWS_STORE: store_rows(e, i, in); break;
   default: transpose(in, out); break;
@@ -354,6 +350,39 @@ static gathered *begin(gathered *g) {
   return g;
 }
 
+/* Lanes as people count them: "lane 5", "lanes 0x0000fff0". */
+static const char *lanes_text(uint32_t lanes, char *text, size_t size) {
+  if (lanes & (lanes - 1)) snprintf(text, size, "lanes 0x%08x", lanes);
+  else snprintf(text, size, "lane %d", __builtin_ctz(lanes));
+  return text;
+}
+
+/* A GPU leaves it open what comes out then. */
+static _Noreturn void by_part(engine *e, const insn *i, uint32_t lanes) {
+  const function *f = tps_sim_function_of(e->launch->kernel, i);
+  const tps_ptx_module *m = e->launch->kernel->code->module;
+  const tps_ptx_instruction *p = &f->ptx->instructions[i->ptx];
+  uint32_t never = ~e->warp->members, ended = ~lanes & e->warp->members;
+  char text[64], more[32], whole[160];
+  if (never)
+    snprintf(whole, sizeof whole, "%s %s not exist in a block of %u threads",
+             lanes_text(never, text, sizeof text),
+             never & (never - 1) ? "do" : "does", e->launch->threads);
+  else
+    snprintf(whole, sizeof whole, "%s ended before",
+             lanes_text(ended, text, sizeof text));
+  if (never && ended) {
+    size_t used = strlen(whole);
+    snprintf(whole + used, sizeof whole - used, ", %s ended before",
+             lanes_text(ended, more, sizeof more));
+  }
+  tps_sim_fault(e, i, __builtin_ctz(lanes), TPS_LAUNCH_FAILED,
+                "'%.*s' by part of warp %u, which takes all of its 32 lanes: "
+                "%s",
+                p->text_size > 100 ? 100 : (int)p->text_size, m->text + p->text,
+                e->warp->index, whole);
+}
+
 static bool meets(const group *g, uint32_t key, uint32_t member) {
   return g->state == PARKED && g->key == key && g->member == member;
 }
@@ -371,7 +400,8 @@ void tps_sim_matrix_meet(engine *e, warp *w, uint32_t key, uint32_t member) {
     lanes |= g->mask;
   }
   if (!first) return;
-  perform(e, first, lanes, all.sources, all.sinks);
+  if (lanes != FULL) by_part(e, first, lanes);
+  perform(e, first, all.sources, all.sinks);
   for (uint32_t k = 0; k < w->group_count; k++) {
     group *g = &w->groups[k];
     if (!meets(g, key, member)) continue;
@@ -388,19 +418,15 @@ static void at_once(engine *e, const insn *i) {
   void *out[MATRIX_OUTS];
   for (unsigned k = 0; k < s->ins; k++) in[k] = row(e, s->in[k]);
   for (unsigned k = 0; k < s->outs; k++) out[k] = row(e, s->out[k]);
-  perform(e, i, FULL, in, out);
+  perform(e, i, in, out);
 }
 
 static const insn *op_matrix(engine *e, const insn *i, uint32_t mask) {
-  if (mask == FULL) {
-    at_once(e, i);
-    return i + 1;
+  if (mask != FULL) {
+    if (e->warp->live & ~mask) return tps_sim_park(e, i, mask);
+    by_part(e, i, mask);
   }
-  if (e->warp->live & ~mask) return tps_sim_park(e, i, mask);
-  gathered all;
-  gather(e, begin(&all), i, e->group->frame, mask);
-  perform(e, i, mask, all.sources, all.sinks);
-  scatter(e, &all, i, e->group->frame, mask);
+  at_once(e, i);
   return i + 1;
 }
 
