@@ -161,7 +161,9 @@ static void targets_refused(void **state) {
   check_message(".version 8.0\n.entry k() { ret; }\n", TPS_INVALID_PTX,
                 "line 2: '.target' is missing");
   check_message(".version 8.0\n.target sm_80\n.address_size 16\n",
-                TPS_INVALID_PTX, "line 3: address size of 16 bits (32 or 64)");
+                TPS_INVALID_PTX,
+                "line 3: '.address_size 16': programs of 64 bits are all "
+                "there is");
 }
 
 static void nul_bytes(void **state) {
