@@ -36,6 +36,7 @@ local failure -- {error}: the first of the step that nobody waited for
 local told -- {error, traceback}: the last of those, ever
 local ids = 0
 local NONE = { n = 0 } -- results of most
+local CANCELLED = { n = 2, "the task was cancelled", true }
 local NO_MEMORY = { n = 1, "not enough memory" }
 
 -- The running task, which must be able to yield.
@@ -280,7 +281,8 @@ local function tell_waiters(task, ok, ...)
   return heard
 end
 
-local function finish(task, state, ...)
+-- Comes first at a task's end, and can't fail.
+local function retire(task, state)
   task.state = state
   local moved = live[live_count]
   live[live_count] = nil
@@ -289,8 +291,12 @@ local function finish(task, state, ...)
     moved.place = task.place
   end
   live_count = live_count - 1
+end
+
+local function finish(task, ...)
+  retire(task, "done")
   if select("#", ...) > 0 then task.results = pack(...) end
-  return tell_waiters(task, state == "done", ...)
+  tell_waiters(task, true, ...)
 end
 
 -- Without the scheduler's own part at the end.
@@ -311,11 +317,14 @@ local function is_repeated(object)
 end
 
 local function fail(task, object)
+  retire(task, "failed")
+  task.results = NO_MEMORY
   local traced, text = pcall(traceback_of, task.co)
   local ok, other = close(task.co)
   if not ok then object = other end
   task.trace = traced and text or nil
-  if finish(task, "failed", object) then return end
+  task.results = { n = 1, object }
+  if tell_waiters(task, false, object) then return end
   if not failure then
     failure = { object }
     told = { object, task.trace or "traceback: lost for want of memory" }
@@ -328,7 +337,7 @@ end
 local function after(task, ok, ...)
   current = nil
   if not ok then return fail(task, ...) end
-  if status(task.co) == "dead" then return finish(task, "done", ...) end
+  if status(task.co) == "dead" then return finish(task, ...) end
   if task.state == "running" then enqueue(task) end -- it yielded by itself
 end
 
@@ -451,10 +460,11 @@ function Task:cancel()
   end
   local w = self.wait
   self.wait = false
-  self.state = "cancelled" -- __close may look
+  retire(self, "cancelled")
+  self.results = CANCELLED
   if w then abandon(w) end
+  tell_waiters(self, false, unpack(CANCELLED))
   local ok, object = close(self.co)
-  finish(self, "cancelled", "the task was cancelled", true)
   if not ok then error(object, 0) end
   return true
 end
