@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // SPDX-FileCopyrightText: 2026 The tpstream authors
 //
-// What the kernels of tp.kernels share: halves without their headers (which cost
-// more to compile than these kernels), the types that results are computed in,
-// loads of whole vectors, exchange within a warp.
+// What the kernels of tp.kernels share: the types that results are computed in,
+// loads of whole vectors, exchange between blocks and within a warp.
 //
 // Every index is 64 bits wide. What a kernel computes never depends on how the
 // memory is aligned or how many multiprocessors there are: both only choose how
@@ -11,48 +10,10 @@
 // so that whoever is waited for has begun.
 #pragma once
 
-using i8 = signed char;
-using u8 = unsigned char;
-using i16 = short;
-using u16 = unsigned short;
-using i32 = int;
-using u32 = unsigned;
-using i64 = long long;
-using u64 = unsigned long long;
-using f32 = float;
-using f64 = double;
+#include "types.cuh"
 
 #define WARP 32
 #define ALL 0xffffffffu
-
-// ---- halves: under the names by which a signature tells them ------------------
-
-struct __half {
-  u16 bits;
-  __half() = default;
-  __device__ explicit __half(f32 x) {
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-  }
-  __device__ operator f32() const {
-    f32 x;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
-    return x;
-  }
-};
-
-struct __nv_bfloat16 {
-  u16 bits;
-  __nv_bfloat16() = default;
-  __device__ explicit __nv_bfloat16(f32 x) {
-    u32 u = __float_as_uint(x);
-    u32 rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
-    bits = x != x ? 0x7fff : (u16)rounded;
-  }
-  __device__ operator f32() const { return __uint_as_float((u32)bits << 16); }
-};
-
-using f16 = __half;
-using bf16 = __nv_bfloat16;
 
 // ---- types to compute in ------------------------------------------------------
 

@@ -216,8 +216,7 @@ end
 describe("sort", function()
   it("sorts every type, up and down, wherever the slice begins", function()
     local g = elements.generator(19)
-    for _, t in ipairs { "i8", "u16", "f16", "bf16", "i32", "u32", "f32", "i64",
-      "f64" } do
+    for _, t in ipairs { "i8", "f16", "bf16", "i32", "f32", "f64" } do
       for k, n in ipairs { 0, 1, 2, 300, 5000 } do
         local list = values(g, t, n, -100, 100)
         local x <close> = elements.slice(t, list, k)

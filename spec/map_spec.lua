@@ -71,6 +71,15 @@ describe("map", function()
     assert.same({ -0.0, -0.0 }, wrong:read())
   end)
 
+  it("knows no names but its own", function()
+    local k <close> = tp.map("load = WARP * x_ + x", { "i32* load", "i32 WARP",
+      "i32* x", "i32* x_" })
+    local o <close> = tp.zeros("i32", 2)
+    local x <close> = tp.buffer("i32", { 1, 2 })
+    k:forall(2, o, 10, x, x)
+    assert.same({ 11, 22 }, o:read())
+  end)
+
   it("takes functions of one's own before it", function()
     local k <close> = tp.map("x = twice(x)", { x = "i32*" },
       { preamble = "__device__ int twice(int x) { return 2 * x; }" })

@@ -86,7 +86,8 @@ for _, id in ipairs(instances.brought) do
   local file, defines = instances.defines(id)
   local module <close> = tp.compile(sources.read("kernels/" .. file .. ".cu"), {
     name = "kernels/" .. file .. ".cu", defines = defines, lineinfo = false,
-    headers = { ["common.cuh"] = sources.read "kernels/common.cuh" },
+    headers = { ["common.cuh"] = sources.read "kernels/common.cuh",
+                ["types.cuh"] = sources.read "kernels/types.cuh" },
     arch = "compute_80",
   })
   local text = shorten(module:ptx())

@@ -157,7 +157,10 @@ end
 
 -- ---- kernels -------------------------------------------------------------------
 
-lib.headers = { ["common.cuh"] = native.text "kernels/common.cuh" }
+lib.headers = {
+  ["types.cuh"] = native.text "kernels/types.cuh",
+  ["common.cuh"] = native.text "kernels/common.cuh",
+}
 local modules, kernels = {}, {}
 
 -- An instance by its name. Where there is no compiler the PTX that the product brings

@@ -134,7 +134,7 @@ local function numbered(name, text) return ('#line 1 "%s"\n%s\n'):format(name, t
 
 local function parameter(d, assigned)
   if d.kind == "*" then
-    return ("%s%s *%s_"):format(assigned and "" or "const ", d.type, d.name)
+    return ("%s%s *_tp_%s"):format(assigned and "" or "const ", d.type, d.name)
   elseif d.kind == "[]" then
     return ("%s *%s"):format(d.type, d.name)
   end
@@ -148,17 +148,17 @@ local function source_of(expression, list, assigned, preamble)
   for k, d in ipairs(list) do
     parameters[k] = parameter(d, assigned[d.name])
     if d.kind == "*" then
-      loads[#loads + 1] = ("%s%s %s = %s_[i];"):format(
+      loads[#loads + 1] = ("%s%s %s = _tp_%s[i];"):format(
         assigned[d.name] and "" or "const ", d.half and "f32" or d.type, d.name,
         d.name)
       if assigned[d.name] then
-        stores[#stores + 1] = ("%s_[i] = %s(%s);"):format(d.name, d.type, d.name)
+        stores[#stores + 1] = ("_tp_%s[i] = %s(%s);"):format(d.name, d.type, d.name)
       end
     end
   end
   parameters[#parameters + 1] = "const i64 n"
   return table.concat({
-    '#include "common.cuh"',
+    '#include "types.cuh"',
     preamble and numbered("preamble", preamble) or "",
     '#line 1 "map"',
     ('extern "C" __global__ void map(%s) {'):format(table.concat(parameters, ", ")),

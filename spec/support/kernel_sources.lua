@@ -14,7 +14,8 @@ end
 -- Of all that an instance is made from.
 function sources.checksum(id)
   local file = instances.defines(id)
-  local text = id .. sources.read "kernels/common.cuh"
+  local text = id .. sources.read "kernels/types.cuh"
+    .. sources.read "kernels/common.cuh"
     .. sources.read("kernels/" .. file .. ".cu")
   local h = 0xcbf29ce484222325
   for i = 1, #text do h = (h ~ text:byte(i)) * 0x100000001b3 end
