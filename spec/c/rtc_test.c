@@ -172,6 +172,82 @@ static void logs(void **state) {
   tps_rtc_report_free(&r);
 }
 
+static void assembler_logs(void **state) {
+  (void)state;
+  tps_rtc_report r = {0};
+  char text[1300], expected[400];
+  memset(text, 'x', sizeof text);
+  memcpy(text, "program.cu(3): error: e\n  ", 26);
+  memcpy(text + 1026, "\n", 1);
+  memset(text + 1027, ' ', 202);
+  memcpy(text + 1229, "^\n\n", 4); /* below the 201st of 1000 letters */
+  strcpy(text + 1232, "");
+  assert_true(tps_rtc_read_log(strdup(text), &r));
+  snprintf(expected, sizeof expected, "...%.200s...", text + 26);
+  check(&r, 0, TPS_RTC_ERROR, "program.cu", 3, 104, "e", expected);
+  tps_rtc_report_free(&r);
+  assert_true(tps_rtc_read_log(
+      strdup("program.cu(2): Error: Formal parameter space overflowed\n"
+             "ptxas application ptx input, line 28; fatal   : Parsing error "
+             "near '.x': syntax error\n"
+             "ptxas fatal   : Ptx assembly aborted due to errors\n"
+             "a.cu(1): warning #177-D: unused\n\n"
+             "ptxas info    : Used 8 registers\n"
+             "1 error detected in the compilation of \"program.cu\".\n"),
+      &r));
+  check(&r, 0, TPS_RTC_ERROR, "program.cu", 2, 0,
+        "Formal parameter space overflowed", NULL);
+  check(&r, 1, TPS_RTC_ERROR, "ptxas", 0, 0,
+        "Parsing error near '.x': syntax error", NULL);
+  check(&r, 2, TPS_RTC_WARNING, "a.cu", 1, 0, "unused", NULL);
+  assert_int_equal(r.diagnostics[2].number, 177);
+  assert_int_equal(r.diagnostic_count, 3);
+  assert_string_equal(r.other, "ptxas info    : Used 8 registers\n");
+  tps_rtc_report_free(&r);
+}
+
+/* ---- architectures ------------------------------------------------------- */
+
+/* A device of that capability and an NVRTC that knows 7.5 to 9.0. */
+static void check_arch(tps_device_kind kind, int capability,
+                       const char *expected, const char *expected_note) {
+  const tps_compiler compiler = {
+      .version = "12.0", .archs = {75, 80, 86, 90}, .arch_count = 4};
+  tps_device device = {.kind = kind};
+  tps_rtc_request request = {.source = ""};
+  char arch[32], *note = NULL;
+  tps_error err;
+  device.properties.capability_major = capability / 10;
+  device.properties.capability_minor = capability % 10;
+  int code =
+      tps_rtc_choose_arch(&compiler, &request, &device, arch, &note, &err);
+  if (expected == NULL) {
+    assert_int_equal(code, TPS_COMPILER);
+    assert_string_equal(err.message, expected_note);
+    return;
+  }
+  assert_int_equal(code, 0);
+  assert_string_equal(arch, expected);
+  if (expected_note == NULL) assert_null(note);
+  else assert_string_equal(note, expected_note);
+  free(note);
+}
+
+static void architectures(void **state) {
+  (void)state;
+  check_arch(TPS_CUDA, 90, "sm_90", NULL);
+  check_arch(TPS_SIM, 90, "compute_90", NULL);
+  check_arch(TPS_CUDA, 120, "compute_90",
+             "the device (capability 12.0) is newer than NVRTC 12.0: compiled "
+             "for compute_90");
+  check_arch(TPS_CUDA, 87, "compute_86",
+             "the device (capability 8.7) is newer than NVRTC 12.0: compiled "
+             "for compute_86");
+  check_arch(TPS_CUDA, 70, NULL,
+             "NVRTC 12.0 compiles for capability 7.5 and up, the device has "
+             "7.0");
+}
+
 /* ---- damage -------------------------------------------------------------- */
 
 static uint32_t next_random(uint32_t *seed) {
@@ -205,7 +281,8 @@ static void damage(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sources), cmocka_unit_test(names),
-      cmocka_unit_test(logs), cmocka_unit_test(damage)};
+      cmocka_unit_test(sources),       cmocka_unit_test(names),
+      cmocka_unit_test(logs),          cmocka_unit_test(assembler_logs),
+      cmocka_unit_test(architectures), cmocka_unit_test(damage)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,6 +41,11 @@ typedef struct tps_param {
   bool is_struct;    /* takes a string of exactly `size` bytes */
 } tps_param;
 
+/* A part of a struct that is passed by value, as far as the code tells. */
+typedef struct tps_field {
+  uint32_t offset, size; /* bytes, from the beginning of the struct */
+} tps_field;
+
 typedef struct tps_kernel_desc {
   char *name;      /* symbol in the image, mangled if C++; owned */
   char *plain;     /* "saxpy"; owned; equals name for extern "C" */

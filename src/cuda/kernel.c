@@ -124,6 +124,7 @@ int tps_cuda_kernel_occupancy(tps_device *device, tps_device_kernel *kernel,
 /* --- launch --------------------------------------------------------------- */
 
 /* Blocks: what every device with clusters allows. */
+#define CARVEOUT_DRIVER 12080 /* knows of the attribute for sure */
 #define CLUSTER_PORTABLE 8
 
 /* Adds the cluster's attribute; larger ones must be allowed for the kernel. */
@@ -138,11 +139,22 @@ static cudaError_t add_cluster(cudaLaunchConfig_t *config, const void *kernel,
       kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 }
 
+/* Adds the hint about shared memory and L1 cache, if the driver knows of it. */
+static void add_carveout(cudaLaunchConfig_t *config, unsigned percent) {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) != cudaSuccess ||
+      version < CARVEOUT_DRIVER)
+    return;
+  config->attrs[config->numAttrs++] = (cudaLaunchAttribute){
+      .id = cudaLaunchAttributePreferredSharedMemoryCarveout,
+      .val.sharedMemCarveout = percent};
+}
+
 int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
                     const tps_launch *launch, tps_device_stream *stream,
                     tps_op *op, tps_error *err) {
   (void)op;
-  cudaLaunchAttribute attributes[2];
+  cudaLaunchAttribute attributes[3];
   const uint32_t *g = launch->grid, *b = launch->block;
   cudaLaunchConfig_t config = {.gridDim = {g[0], g[1], g[2]},
                                .blockDim = {b[0], b[1], b[2]},
@@ -155,6 +167,7 @@ int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
   if (launch->cooperative)
     attributes[config.numAttrs++] = (cudaLaunchAttribute){
         .id = cudaLaunchAttributeCooperative, .val.cooperative = 1};
+  if (launch->carveout != 0) add_carveout(&config, launch->carveout - 1u);
   if (launch->cluster[0] != 0)
     e = add_cluster(&config, kernel, launch->cluster);
   if (e == cudaSuccess) e = cudaLaunchKernelExC(&config, kernel, launch->argv);

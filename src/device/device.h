@@ -74,6 +74,8 @@ typedef struct tps_launch {
   uint32_t cluster[3]; /* all 0: none */
   uint32_t shared;     /* dynamic bytes */
   bool cooperative;
+  uint8_t carveout; /* what shared memory should get of what it shares with the
+                       L1 cache, percent + 1; 0: as the device likes */
   const void *params; /* the packed parameter block, copied before return */
   uint32_t param_bytes;
   void **argv; /* the address of each parameter inside the block */

@@ -112,11 +112,32 @@ static void push_param(lua_State *L, const tps_param *p) {
   lua_setfield(L, -2, "access");
 }
 
+/* Sets "fields" of the description on top: array of {offset, size}. */
+static void set_fields(lua_State *L, tps_kernel *kernel, uint32_t param) {
+  size_t count;
+  tps_guard *guard = tps_guard_push(L); /* guard */
+  tps_field *fields = tps_kernel_fields(kernel, param, &count);
+  guard->release = free;
+  guard->data = fields;
+  lua_createtable(L, (int)count, 0); /* guard fields */
+  for (size_t i = 0; i < count; i++) {
+    lua_createtable(L, 0, 2);
+    set_integer(L, "offset", fields[i].offset);
+    set_integer(L, "size", fields[i].size);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_setfield(L, -3, "fields");
+  tps_guard_release(guard);
+  lua_pop(L, 1);
+}
+
 static int kernel_params(lua_State *L) {
-  const tps_kernel_desc *desc = self(L)->desc;
+  tps_kernel *kernel = self(L);
+  const tps_kernel_desc *desc = kernel->desc;
   lua_createtable(L, (int)desc->param_count, 0);
   for (uint32_t i = 0; i < desc->param_count; i++) {
     push_param(L, &desc->params[i]);
+    if (desc->params[i].is_struct) set_fields(L, kernel, i);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

@@ -57,10 +57,22 @@ static bool dimensions(lua_State *L, int index, const char *name,
   return type != LUA_TNIL;
 }
 
+/* Percent + 1, 0 when it is absent. */
+static uint8_t carveout(lua_State *L, int index) {
+  lua_Integer percent = tps_option_integer(L, index, "carveout", -1);
+  bool given = tps_option(L, index, "carveout") != LUA_TNIL;
+  lua_pop(L, 1);
+  if (given && (percent < 0 || percent > 100))
+    tps_option_error(L, index, "carveout", "percent (0 to 100), got %lld",
+                     (long long)percent);
+  return (uint8_t)(percent + 1);
+}
+
 /* Reads all fields but `stream`. */
 static void check_shape(lua_State *L, int index, tps_shape *shape) {
-  static const char *const names[] = {
-      "grid", "block", "shared", "stream", "cooperative", "cluster", NULL};
+  static const char *const names[] = {"grid",     "block",       "shared",
+                                      "stream",   "cooperative", "cluster",
+                                      "carveout", NULL};
   tps_check_type(L, index, LUA_TTABLE);
   tps_check_options(L, index, names);
   memset(shape, 0, sizeof *shape);
@@ -74,6 +86,7 @@ static void check_shape(lua_State *L, int index, tps_shape *shape) {
     tps_option_error(L, index, "shared", "must not be negative, got %lld",
                      (long long)shape->shared);
   shape->cooperative = tps_option_boolean(L, index, "cooperative", false);
+  shape->carveout = carveout(L, index);
 }
 
 /* ---- launch -------------------------------------------------------------- */
@@ -194,7 +207,7 @@ static int64_t blocks_for(const tps_lua_kernel *k, int64_t n, int64_t threads) {
 int tps_kernel_forall(lua_State *L) {
   tps_check_kernel(L, 1);
   lua_Integer n = tps_check_integer(L, 2);
-  tps_shape shape = {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0, false};
+  tps_shape shape = {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0, false, 0};
   tps_prepared prepared;
   if (n < 0) {
     lua_pushfstring(L, "the count must not be negative, got %I",

@@ -6,6 +6,7 @@
 #include "lua/state.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,13 @@ static TPS_COLD _Noreturn void bad_type(lua_State *L, const tps_lua_kernel *k,
 static TPS_COLD _Noreturn void bad_number(lua_State *L, const tps_lua_kernel *k,
                                           uint32_t i, int index, int dtype,
                                           tps_fit fit) {
+  const tps_lua_half *half =
+      (const tps_lua_half *)tps_to(L, index, TPS_TYPE_HALF);
+  if (half != NULL)
+    bad_argument(L, k, i,
+                 lua_pushfstring(L, "%s expected, got a %s",
+                                 tps_dtype_names[dtype],
+                                 tps_dtype_names[half->dtype]));
   bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
 }
 
@@ -344,22 +352,63 @@ static bool put_half(lua_State *L, const tps_lua_kernel *k, uint32_t i,
          put_special(L, p, index, k->kernel->block + p->offset);
 }
 
+/* " (the kernel reads 1 byte at offset 0, 8 bytes at offset 8)", or "". */
+static TPS_COLD const char *push_fields(lua_State *L, const tps_lua_kernel *k,
+                                        uint32_t i) {
+  size_t count;
+  char text[400] = "";
+  size_t size = 0;
+  tps_field *fields = tps_kernel_fields(k->kernel, i, &count);
+  for (size_t j = 0; j < count && size + 60 < sizeof text; j++)
+    size += (size_t)snprintf(
+        text + size, sizeof text - size, "%s%u byte%s at offset %u",
+        j == 0 ? " (the kernel reads " : ", ", fields[j].size,
+        fields[j].size == 1 ? "" : "s", fields[j].offset);
+  free(fields);
+  if (size > 0)
+    snprintf(text + size, sizeof text - size,
+             size + 60 < sizeof text ? ")" : ", ...)");
+  return lua_pushstring(L, text);
+}
+
+static TPS_COLD _Noreturn void bad_struct(lua_State *L, const tps_lua_kernel *k,
+                                          uint32_t i, int index) {
+  int size = (int)k->plans[i].size;
+  if (lua_type(L, index) == LUA_TSTRING)
+    lua_pushfstring(L, "string of %d bytes expected, got one of %I", size,
+                    (LUAI_UACINT)lua_rawlen(L, index));
+  else
+    lua_pushfstring(L, "string of %d bytes expected, got %s", size,
+                    tps_type_name(L, index));
+  const char *why = lua_tostring(L, -1);
+  bad_argument(L, k, i, lua_pushfstring(L, "%s%s", why, push_fields(L, k, i)));
+}
+
+/* An integer for __int128, signed or not. */
+static bool put_wide(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                     int index) {
+  const tps_plan *p = &k->plans[i];
+  const char *type = k->kernel->desc->params[i].type;
+  lua_Integer value[2];
+  if (p->size != 16 || type == NULL || strstr(type, "__int128") == NULL ||
+      tps_integer_from(L, index, LUA_MININTEGER, LUA_MAXINTEGER, value) !=
+          TPS_FITS)
+    return false;
+  if (value[0] < 0 && strncmp(type, "unsigned", 8) == 0)
+    bad_argument(L, k, i,
+                 lua_pushfstring(L, "%I is negative", (LUAI_UACINT)value[0]));
+  value[1] = value[0] < 0 ? -1 : 0;
+  memcpy(k->kernel->block + p->offset, value, 16);
+  return true;
+}
+
 static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
   const tps_plan *p = &k->plans[i];
-  size_t size;
-  if (put_half(L, k, i, index)) return;
-  if (lua_type(L, index) != LUA_TSTRING) {
-    const char *expected =
-        lua_pushfstring(L, "string of %d bytes", (int)p->size);
-    bad_type(L, k, i, index, expected);
-  }
-  const char *bytes = lua_tolstring(L, index, &size);
-  if (size != p->size)
-    bad_argument(L, k, i,
-                 lua_pushfstring(L,
-                                 "string of %d bytes expected, got one of "
-                                 "%I",
-                                 (int)p->size, (LUAI_UACINT)size));
+  size_t size = 0;
+  if (put_half(L, k, i, index) || put_wide(L, k, i, index)) return;
+  const char *bytes =
+      lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &size) : NULL;
+  if (bytes == NULL || size != p->size) bad_struct(L, k, i, index);
   memcpy(k->kernel->block + p->offset, bytes, size);
 }
 

@@ -301,8 +301,9 @@ static void read_body(reader *r, size_t index) {
   line previous = {NULL, 0}, l;
   head h;
   for (const char *back = r->at; next_line(r, &l); back = r->at) {
-    if (l.size == 0 || read_head(l, &h)) {
-      if (l.size > 0) r->at = back; /* the next diagnostic */
+    if (is_summary(l)) break;
+    if (read_head(l, &h)) {
+      r->at = back; /* the next diagnostic */
       break;
     }
     if (is_caret(l) && previous.text != NULL && previous.size >= 2) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/intern.h"
+#include "ptx/fields.h"
 #include "runtime/parts.h"
 
 #define LONGEST 96u /* bytes of a name that count for its distance */
@@ -229,6 +230,20 @@ void tps_kernel_free(tps_kernel *kernel) {
   free(kernel->argv);
   tps_module_unref(kernel->module);
   free(kernel);
+}
+
+tps_field *tps_kernel_fields(tps_kernel *kernel, uint32_t param,
+                             size_t *count) {
+  tps_error err;
+  size_t size;
+  const char *ptx = tps_module_ptx(kernel->module, &size);
+  tps_ptx_module *parsed;
+  *count = 0;
+  if (ptx == NULL || tps_ptx_parse_shared(ptx, size, &parsed, &err) != 0)
+    return NULL;
+  tps_field *fields = tps_ptx_fields(parsed, kernel->desc->name, param, count);
+  tps_ptx_free(parsed);
+  return fields;
 }
 
 /* ---- on a device --------------------------------------------------------- */

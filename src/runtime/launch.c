@@ -27,6 +27,7 @@ int tps_launch_prepare(tps_kernel *kernel, tps_device *device,
   }
   launch->shared = (uint32_t)shape->shared;
   launch->cooperative = shape->cooperative;
+  launch->carveout = shape->carveout;
   launch->params = kernel->block;
   launch->param_bytes = kernel->desc->param_bytes;
   launch->argv = kernel->argv;

@@ -70,6 +70,9 @@ typedef struct tps_kernel {
 int tps_kernel_find(tps_module *module, const char *name, tps_kernel **out,
                     tps_error *err);
 void tps_kernel_free(tps_kernel *kernel);
+/* What the kernel's code reads of a parameter, in order, owned: to help whoever packs
+ * a struct. NULL and *count 0 when there is nothing to be told. */
+tps_field *tps_kernel_fields(tps_kernel *kernel, uint32_t param, size_t *count);
 /* What kernel i is called in lists: its plain name where that is unique, else its
  * signature. */
 const char *tps_kernel_listed_name(const tps_image_desc *desc, size_t i);
@@ -85,6 +88,7 @@ typedef struct tps_shape {
   int64_t cluster[3];        /* all 0: none */
   int64_t shared;
   bool cooperative;
+  uint8_t carveout; /* as tps_launch's */
 } tps_shape;
 
 /* A shape checked against a kernel on a device: what a bound kernel keeps. Plain
