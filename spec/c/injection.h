@@ -149,7 +149,7 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int file,
 /* ---- the shell ----------------------------------------------------------- */
 
 typedef struct live {
-  int streams, events, memories, pinned, modules, arrays, views;
+  int streams, events, memories, pinned, modules, arrays, views, graphs;
 } live;
 
 typedef struct shell {
@@ -417,11 +417,73 @@ static void f_surface_destroy(tps_device *d, uint64_t handle) {
   inner(d)->face->surface_destroy(inner(d), handle);
 }
 
+/* The nodes name their devices: the true ones, while the device reads them. */
+static tps_device *turned(tps_device *d, bool inwards) {
+  if (inwards) return inner(d);
+  return shells[0].inner == d ? &shells[0].base : &shells[1].base;
+}
+
+static void turn(const tps_graph_node_list *list, bool inwards) {
+  for (uint32_t i = 0; i < list->count; i++) {
+    tps_graph_node *n = &list->nodes[i];
+    n->device = turned(n->device, inwards);
+    if (n->kind == TPS_NODE_COPY) {
+      n->u.copy.to_device = turned(n->u.copy.to_device, inwards);
+      n->u.copy.from_device = turned(n->u.copy.from_device, inwards);
+    } else if (n->kind == TPS_NODE_IF || n->kind == TPS_NODE_WHILE) {
+      turn(&n->u.condition.body, inwards);
+    }
+  }
+}
+
+static int f_graph_build(tps_device *d, const tps_graph_node_list *list,
+                         tps_device_graph **out, tps_error *err) {
+  int code = face_strikes("graph_build", err);
+  if (code != 0) return code;
+  turn(list, true);
+  code = inner(d)->face->graph_build(inner(d), list, out, err);
+  turn(list, false);
+  if (code == 0) LIVE(d)->graphs++;
+  return code;
+}
+static int f_graph_change(tps_device *d, tps_device_graph *g,
+                          const tps_graph_node_list *list, uint32_t index,
+                          tps_error *err) {
+  int code = face_strikes("graph_change", err);
+  if (code != 0) return code;
+  turn(list, true);
+  code = inner(d)->face->graph_change(inner(d), g, list, index, err);
+  turn(list, false);
+  return code;
+}
+static int f_graph_update(tps_device *d, tps_device_graph *g,
+                          const tps_graph_node_list *list, tps_error *err) {
+  int code = face_strikes("graph_update", err);
+  if (code != 0) return code;
+  turn(list, true);
+  code = inner(d)->face->graph_update(inner(d), g, list, err);
+  turn(list, false);
+  return code;
+}
+static int f_graph_launch(tps_device *d, tps_device_graph *g,
+                          tps_device_stream *s, tps_op *op, tps_error *err) {
+  FORWARD(graph_launch, , g, s, op, err);
+}
+static void f_graph_destroy(tps_device *d, tps_device_graph *g) {
+  LIVE(d)->graphs--;
+  inner(d)->face->graph_destroy(inner(d), g);
+}
+
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 56 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 61 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
+    .graph_build = f_graph_build,
+    .graph_change = f_graph_change,
+    .graph_update = f_graph_update,
+    .graph_launch = f_graph_launch,
+    .graph_destroy = f_graph_destroy,
     .texture_limits = f_texture_limits,
     .array_create = f_array_create,
     .array_destroy = f_array_destroy,

@@ -169,6 +169,7 @@ static void check_nothing_left(const trial *t) {
           l.pinned, l.modules);
   if (!faulted && (l.arrays != 0 || l.views != 0))
     found(t, "left: %d arrays, %d textures and surfaces", l.arrays, l.views);
+  if (l.graphs != 0) found(t, "left: %d graphs", l.graphs);
   if (lua_bytes != 0) found(t, "left: %zu bytes of Lua's", lua_bytes);
   lua_bytes = 0;
   memset(&shells[0].live, 0, sizeof l);

@@ -729,7 +729,7 @@ static int launch(world *w, int i, tps_kernel *kernel, tps_memory *memory) {
   int code = tps_launch_prepare(kernel, w->device, &small, &prepared, &w->err);
   if (code != 0) return code;
   tps_use use = {memory, 0, memory != NULL ? memory->bytes : 0,
-                 TPS_ACCESS_BOTH};
+                 TPS_ACCESS_BOTH, NULL};
   return tps_launch_run(&prepared, w->s[i], &use, memory != NULL, &w->err);
 }
 

@@ -10,7 +10,7 @@ local handles = {}
 local COUNTED = {
   ["tpstream.Stream"] = true, ["tpstream.Event"] = true,
   ["tpstream.Buffer"] = true, ["tpstream.Texture"] = true,
-  ["tpstream.Surface"] = true,
+  ["tpstream.Surface"] = true, ["tpstream.Graph"] = true,
 }
 
 local function is_open(value)

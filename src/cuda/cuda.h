@@ -28,12 +28,18 @@
 #define TPS_CUDA_DRIVER(X)                                                     \
   X(address_range, cuMemGetAddressRange, 3020)                                 \
   X(context_current, cuCtxGetCurrent, 4000)                                    \
+  X(condition_create, cuGraphConditionalHandleCreate, 12030)                   \
   X(fill16, cuMemsetD16Async, 3020)                                            \
   X(fill32, cuMemsetD32Async, 3020)                                            \
   X(fill32_rows, cuMemsetD2D32Async, 3020)                                     \
+  X(graph_add, cuGraphAddNode, 12030)                                          \
+  X(graph_add_kernel, cuGraphAddKernelNode, 12000)                             \
+  X(graph_set_attribute, cuGraphKernelNodeSetAttribute, 11000)                 \
+  X(graph_set_kernel, cuGraphExecKernelNodeSetParams, 12000)                   \
   X(kernel_name, cuKernelGetName, 12030)                                       \
   X(kernel_parameter, cuKernelGetParamInfo, 12040)                             \
   X(library_module, cuLibraryGetModule, 12000)                                 \
+  X(module_function, cuModuleGetFunction, 2000)                                \
   X(module_load, cuModuleLoadDataEx, 2010)                                     \
   X(module_unload, cuModuleUnload, 2000)
 
@@ -54,6 +60,7 @@ typedef struct tps_cuda_device {
   atomic_schar peers[TPS_CUDA_PEERS]; /* 0 unknown, 1 yes, -1 no */
   pthread_mutex_t product_lock;       /* for the handle and its stream */
   struct cublasContext *cublas;       /* NULL before the first product */
+  _Atomic(CUfunction) set_condition;  /* condition.c's; NULL until needed */
 } tps_cuda_device;
 
 /* Fails with CUDA's number and "<what>: <CUDA's own text>", where <what> is
@@ -166,6 +173,8 @@ int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
 int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
                   unsigned width, uint64_t count, tps_device_stream *stream,
                   tps_op *op, tps_error *err);
+/* Narrows a pattern made of equal halves: a wide one fills more slowly. */
+void tps_cuda_narrow(uint64_t *pattern, unsigned *width, uint64_t *count);
 bool tps_cuda_can_access_peer(tps_device *device, tps_device *other);
 
 int tps_cuda_module_load(tps_device *device, tps_image_kind kind,
@@ -215,5 +224,21 @@ bool tps_cuda_can_multiply(tps_device *device, const tps_product *product);
 int tps_cuda_multiply(tps_device *device, const tps_product *product,
                       tps_device_stream *stream, tps_op *op, tps_error *err);
 void tps_cuda_product_close(tps_cuda_device *self);
+int tps_cuda_graph_build(tps_device *device, const tps_graph_node_list *list,
+                         tps_device_graph **out, tps_error *err);
+int tps_cuda_graph_change(tps_device *device, tps_device_graph *graph,
+                          const tps_graph_node_list *list, uint32_t index,
+                          tps_error *err);
+int tps_cuda_graph_update(tps_device *device, tps_device_graph *graph,
+                          const tps_graph_node_list *list, tps_error *err);
+int tps_cuda_graph_launch(tps_device *device, tps_device_graph *graph,
+                          tps_device_stream *stream, tps_op *op,
+                          tps_error *err);
+void tps_cuda_graph_destroy(tps_device *device, tps_device_graph *graph);
+
+/* The kernel (condition, address of a 32-bit integer) that sets the condition
+ * to whether the integer is not 0. The device is current. */
+int tps_cuda_condition_kernel(tps_cuda_device *self, CUfunction *out,
+                              tps_error *err);
 
 #endif

@@ -170,6 +170,11 @@ static const tps_device_face face = {
     .surface_destroy = tps_cuda_surface_destroy,
     .can_multiply = tps_cuda_can_multiply,
     .multiply = tps_cuda_multiply,
+    .graph_build = tps_cuda_graph_build,
+    .graph_change = tps_cuda_graph_change,
+    .graph_update = tps_cuda_graph_update,
+    .graph_launch = tps_cuda_graph_launch,
+    .graph_destroy = tps_cuda_graph_destroy,
 };
 
 /* --- properties ----------------------------------------------------------- */

@@ -219,9 +219,8 @@ bool tps_cuda_can_access_peer(tps_device *device, tps_device *other) {
 
 /* --- filling -------------------------------------------------------------- */
 
-/* Narrows a pattern made of equal halves, so that the driver's widest plain
- * fill (4 bytes) covers what it can. */
-static void narrow(uint64_t *pattern, unsigned *width, uint64_t *count) {
+/* So that the driver's widest plain fill (4 bytes) covers what it can. */
+void tps_cuda_narrow(uint64_t *pattern, unsigned *width, uint64_t *count) {
   while (*width > 1) {
     unsigned half = *width * 4; /* bits */
     uint64_t mask = ((uint64_t)1 << half) - 1;
@@ -263,7 +262,7 @@ int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
   uint64_t bytes = width * count;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  narrow(&pattern, &width, &count);
+  tps_cuda_narrow(&pattern, &width, &count);
   if (width == 8) code = fill_halves(driver, to, pattern, count, s);
   else if (width == 4)
     code = (int)driver->fill32(to, (unsigned)pattern, count, s);

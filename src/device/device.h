@@ -33,12 +33,15 @@
 
 typedef enum tps_device_kind { TPS_CUDA, TPS_SIM } tps_device_kind;
 
+typedef struct tps_device tps_device;
+
 /* Handles of a device; each kind has structs (or casts) of its own behind. */
 typedef struct tps_device_stream tps_device_stream;
 typedef struct tps_device_event tps_device_event;
 typedef struct tps_device_module tps_device_module;
 typedef struct tps_device_kernel tps_device_kernel;
 typedef struct tps_device_array tps_device_array;
+typedef struct tps_device_graph tps_device_graph;
 
 typedef struct tps_device_properties {
   char name[256];
@@ -190,7 +193,57 @@ typedef struct tps_rows {
   uint64_t to_pitch, from_pitch;
 } tps_rows;
 
-typedef struct tps_device tps_device;
+/* --- graphs --------------------------------------------------------------- */
+
+typedef enum tps_graph_node_kind {
+  TPS_NODE_LAUNCH,
+  TPS_NODE_COPY,
+  TPS_NODE_FILL,
+  TPS_NODE_HOST,
+  TPS_NODE_IF,   /* its body runs if the flag is not 0 */
+  TPS_NODE_WHILE /* and again, as long as it is not */
+} tps_graph_node_kind;
+
+typedef struct tps_graph_node tps_graph_node;
+
+/* Each node stands after those that it comes after. */
+typedef struct tps_graph_node_list {
+  tps_graph_node *nodes;
+  uint32_t count, capacity;
+} tps_graph_node_list;
+
+struct tps_graph_node {
+  uint8_t kind; /* tps_graph_node_kind */
+  uint32_t id;  /* in order of capture; counts those of bodies, too */
+  int priority; /* of the stream that it was captured on */
+  tps_device *device;
+  tps_op *op;      /* a reference: made at capture, shared by all launches */
+  uint32_t *after; /* owned: indices of nodes of the same list */
+  uint32_t after_count;
+  union {
+    struct {
+      tps_device_kernel *kernel;
+      tps_launch launch; /* its parameters owned */
+    } run;
+    struct {
+      uint64_t to, from;
+      tps_rows rows;
+      tps_device *to_device, *from_device; /* as for copy_rows */
+    } copy;
+    struct {
+      uint64_t to, pattern, count;
+      unsigned width;
+    } fill;
+    struct {
+      void (*notify)(void *data, bool failed); /* as for stream_notify */
+      void *data;
+    } host;
+    struct {
+      uint64_t flag; /* address of a 32-bit integer */
+      tps_graph_node_list body;
+    } condition;
+  } u;
+};
 
 typedef struct tps_device_face {
   /* --- the device ------------------------------------------------------- */
@@ -367,6 +420,27 @@ typedef struct tps_device_face {
   /* NOT_SUPPORTED, with nothing queued: it will not after all. */
   int (*multiply)(tps_device *, const tps_product *, tps_device_stream *,
                   tps_op *op, tps_error *err);
+
+  /* --- graphs --------------------------------------------------------------- */
+  /* Makes a graph that can be launched; takes what it needs of the list and a
+   * reference to each op that it goes on using. Refuses what it would refuse
+   * to queue. */
+  int (*graph_build)(tps_device *, const tps_graph_node_list *,
+                     tps_device_graph **out, tps_error *err);
+  /* Node `index`, a launch, has other parameters than when the graph was built:
+   * for launches from now on. NOT_SUPPORTED: it has to be built anew. */
+  int (*graph_change)(tps_device *, tps_device_graph *,
+                      const tps_graph_node_list *, uint32_t index,
+                      tps_error *err);
+  /* The list, of the same shape as that which it was built from, replaces it.
+   * NOT_SUPPORTED as above. */
+  int (*graph_update)(tps_device *, tps_device_graph *,
+                      const tps_graph_node_list *, tps_error *err);
+  /* Launches of one graph come one after the other, whatever their streams. */
+  int (*graph_launch)(tps_device *, tps_device_graph *, tps_device_stream *,
+                      tps_op *op, tps_error *err);
+  /* What was launched, ends. */
+  void (*graph_destroy)(tps_device *, tps_device_graph *);
 } tps_device_face;
 
 struct tps_device {

@@ -45,7 +45,17 @@ typedef struct tps_touch {
   uint8_t access; /* tps_access */
 } tps_touch;
 
-typedef struct tps_op {
+typedef struct tps_op tps_op;
+
+/* The records of what a graph is made of, made when it was captured. Counted,
+ * constant, owns a reference to each. */
+typedef struct tps_op_list {
+  atomic_int refs;
+  uint32_t count;
+  tps_op *ops[];
+} tps_op_list;
+
+struct tps_op {
   uint64_t seq; /* +1 for each operation of the process */
   uint8_t kind; /* tps_op_kind */
   uint8_t device_kind;
@@ -61,12 +71,13 @@ typedef struct tps_op {
   uint64_t queued_ns; /* CLOCK_MONOTONIC; 0 unless somebody observes */
   tps_touch *touches; /* owned, `touch_capacity` allocated */
   uint32_t touch_count, touch_capacity;
+  tps_op_list *parts; /* a reference, of GRAPH; else NULL */
 
   atomic_int refs;
   atomic_int state;            /* tps_op_state */
   _Atomic uint64_t started_ns; /* 0 until the device says so */
   _Atomic uint64_t finished_ns;
-} tps_op;
+};
 
 static inline tps_op *tps_op_ref(tps_op *op) {
   atomic_fetch_add_explicit(&op->refs, 1, memory_order_relaxed);
@@ -75,6 +86,11 @@ static inline tps_op *tps_op_ref(tps_op *op) {
 
 tps_op *tps_op_new(void); /* one reference; NULL when out of memory */
 void tps_op_unref(tps_op *op);
+
+/* Room for `count` ops, none there yet, one reference; NULL: out of memory. */
+tps_op_list *tps_op_list_new(uint32_t count);
+tps_op_list *tps_op_list_ref(tps_op_list *list);
+void tps_op_list_unref(tps_op_list *list); /* NULL is fine */
 
 /* Room for `count` touches; 0 or NO_HOST_MEMORY. */
 int tps_op_reserve_touches(tps_op *op, uint32_t count);

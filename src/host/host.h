@@ -29,7 +29,8 @@ typedef struct host_options {
   int first;           /* the first argument that is no option: the script,
                           argc if there is none */
   bool interactive, version, execute, no_environment;
-  bool help, product_version, devices, info, json, blocking, warnings, untrusted;
+  bool help, product_version, devices, info, json, blocking, warnings,
+      untrusted;
   bool cache, cache_clear;
   const char *device; /* --device, or NULL */
 } host_options;

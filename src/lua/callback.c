@@ -14,9 +14,8 @@
  *
  * A callback that itself waits runs no others: each begins when the one before
  * has ended. */
-#include "lua/state.h"
-
 #include "runtime/callback.h"
+#include "lua/capture.h"
 
 /* ---- the table ----------------------------------------------------------- */
 
@@ -44,8 +43,8 @@ void tps_callback_forget(lua_State *L, uint64_t token) {
   if (take_entry(L, token) != LUA_TNIL) lua_pop(L, 1);
 }
 
-/* Stream fn args... → the same, and the token of a new entry with them. */
-static uint64_t put_entry(lua_State *L) {
+/* Stream fn args... → the same and an entry with them */
+static void push_entry(lua_State *L) {
   int count = lua_gettop(L);
   lua_createtable(L, count, 1);
   for (int i = 1; i <= count; i++) {
@@ -54,6 +53,21 @@ static uint64_t put_entry(lua_State *L) {
   }
   lua_pushinteger(L, count);
   lua_rawseti(L, -2, 0);
+}
+
+uint64_t tps_callback_again(lua_State *L) {
+  lua_rawgeti(L, -2, 0); /* entry Stream count */
+  int count = (int)lua_tointeger(L, -1);
+  lua_createtable(L, count, 1);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, 0);
+  for (int i = 2; i <= count; i++) {
+    lua_rawgeti(L, -3, i); /* entry Stream copy value */
+    lua_rawseti(L, -2, i);
+  }
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, 1); /* entry copy */
+  lua_remove(L, -2);
   return tps_callback_put(L);
 }
 
@@ -271,13 +285,31 @@ bool tps_callback_waiting(lua_State *L) {
 
 /* ---- functions ----------------------------------------------------------- */
 
+/* entry → ; a host node of the graph that is being captured, which calls it at
+ * each launch. */
+static int note(lua_State *L) {
+  tps_error err;
+  tps_push_notices(L); /* entry notices */
+  lua_insert(L, -2);
+  lua_Integer n = (lua_Integer)lua_rawlen(L, -2) + 1;
+  lua_rawseti(L, -2, n);
+  tps_stream *stream = tps_check_stream(L, 1)->stream;
+  tps_site_set(L, tps_lua_of(L));
+  if (tps_callback_queue(stream, 0, &err) == 0) return 0;
+  lua_pushnil(L);
+  lua_rawseti(L, -2, n);
+  return tps_raise(L, &err);
+}
+
 /* s:on_complete(fn, ...) */
 int tps_stream_on_complete(lua_State *L) {
   tps_check_stream(L, 1);
   tps_check_callable(L, 2);
-  uint64_t token = put_entry(L);
-  tps_stream *stream = tps_check_stream(L, 1)->stream;
+  push_entry(L);
   tps_error err;
+  if (tps_check_stream(L, 1)->stream->capturing) return note(L);
+  uint64_t token = tps_callback_put(L);
+  tps_stream *stream = tps_check_stream(L, 1)->stream;
   tps_site_set_observed(L, tps_lua_of(L));
   if (tps_callback_queue(stream, token, &err) == 0) return 0;
   tps_callback_forget(L, token);

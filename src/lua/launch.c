@@ -108,6 +108,7 @@ static void run(lua_State *L, tps_lua_kernel *k, const tps_prepared *prepared,
   if (TPS_UNLIKELY(lua->context->blocking)) tps_before_wait(lua);
   if (tps_launch_run(prepared, stream, k->uses, uses, &err) != 0)
     tps_raise(L, &err);
+  if (TPS_UNLIKELY(lua->capture != NULL)) tps_capture_launched(lua, stream);
 }
 
 /* k:launch(shape, ...) */

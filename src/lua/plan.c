@@ -3,7 +3,7 @@
  *
  * Arguments → a kernel's parameter block, by a plan made once for each kernel.
  * On the fast path nothing is allocated, in Lua or in C. */
-#include "lua/state.h"
+#include "lua/capture.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -129,19 +129,25 @@ static TPS_COLD _Noreturn void bad_number(lua_State *L, const tps_lua_kernel *k,
   bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
 }
 
+static void push_bits_misfit(lua_State *L, int index, const tps_plan *p) {
+  const char *number = luaL_tolstring(L, index, NULL);
+  lua_pushfstring(L, "%s does not fit %d bits (%I to %I)", number,
+                  (int)(8 * p->size), (LUAI_UACINT)p->least,
+                  (LUAI_UACINT)p->greatest);
+}
+
 static TPS_COLD _Noreturn void bad_bits(lua_State *L, const tps_lua_kernel *k,
                                         uint32_t i, int index, tps_fit fit) {
   const tps_plan *p = &k->plans[i];
   const char *number;
   if (fit == TPS_NOT_A_NUMBER) bad_type(L, k, i, index, "integer");
-  number = luaL_tolstring(L, index, NULL);
-  if (fit == TPS_NOT_WHOLE)
+  if (fit == TPS_NOT_WHOLE) {
+    number = luaL_tolstring(L, index, NULL);
     bad_argument(L, k, i,
                  lua_pushfstring(L, "%s is not a whole number", number));
-  bad_argument(L, k, i,
-               lua_pushfstring(L, "%s does not fit %d bits (%I to %I)", number,
-                               (int)(8 * p->size), (LUAI_UACINT)p->least,
-                               (LUAI_UACINT)p->greatest));
+  }
+  push_bits_misfit(L, index, p);
+  bad_argument(L, k, i, lua_tostring(L, -1));
 }
 
 static TPS_COLD _Noreturn void bad_count(lua_State *L, const tps_lua_kernel *k,
@@ -184,7 +190,7 @@ static inline void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
   uint64_t address = memory->address + b->first;
   memcpy(k->kernel->block + p->offset, &address, 8);
   k->uses[(*uses)++] =
-      (tps_use){memory, b->first, tps_buffer_bytes(b), p->access};
+      (tps_use){memory, b->first, tps_buffer_bytes(b), p->access, NULL};
 }
 
 /* The same for a texture or a surface, where the parameter has room for a
@@ -196,7 +202,7 @@ static TPS_COLD bool put_view(lua_State *L, tps_lua_kernel *k, uint32_t i,
   bool handle = p->size == 8 && !k->kernel->desc->params[i].pointer;
   tps_lua_view *box = handle ? tps_to_view(L, index) : NULL;
   if (box == NULL) return false;
-  const tps_view *view = box->view;
+  tps_view *view = box->view;
   if (view == NULL)
     bad_argument(L, k, i,
                  tps_to(L, index, TPS_TYPE_SURFACE) != NULL
@@ -212,7 +218,7 @@ static TPS_COLD bool put_view(lua_State *L, tps_lua_kernel *k, uint32_t i,
   memcpy(k->kernel->block + p->offset, &view->handle, 8);
   k->uses[(*uses)++] =
       (tps_use){view->memory, view->first, view->bytes,
-                view->surface ? TPS_ACCESS_BOTH : TPS_ACCESS_READ};
+                view->surface ? TPS_ACCESS_BOTH : TPS_ACCESS_READ, view};
   return true;
 }
 
@@ -447,11 +453,53 @@ static __attribute__((noinline)) void put_other(lua_State *L, tps_lua_kernel *k,
   }
 }
 
+/* ---- single values ------------------------------------------------------- */
+
+tps_fit tps_plan_convert(lua_State *L, int index, const tps_plan *p, void *to) {
+  lua_Integer value = 0;
+  tps_fit fit = TPS_NOT_A_NUMBER;
+  switch (p->kind) {
+  case ARG_FLOAT32:
+  case ARG_ELEMENT: return tps_element_from(L, index, p->dtype, to);
+  case ARG_ADDRESS: return tps_element_from(L, index, TPS_UINT64, to);
+  case ARG_BOOL:
+    if (!lua_isboolean(L, index)) return TPS_NOT_A_NUMBER;
+    *(unsigned char *)to = (unsigned char)lua_toboolean(L, index);
+    return TPS_FITS;
+  case ARG_BITS:
+  case ARG_RAW:
+    if (put_special(L, p, index, to)) return TPS_FITS;
+    if (p->size > 4) return TPS_NOT_A_NUMBER; /* fall through */
+  case ARG_INTEGER:
+    fit = tps_integer_from(L, index, p->least, p->greatest, &value);
+    if (fit == TPS_FITS) memcpy(to, &value, p->size);
+    return fit;
+  default: return fit;
+  }
+}
+
+const char *tps_plan_misfit(lua_State *L, int index, const tps_plan *p,
+                            tps_fit fit) {
+  if (p->kind == ARG_POINTER || p->kind == ARG_STRUCT)
+    return lua_pushliteral(L, "the kernel's parameter is no plain value");
+  if (p->kind == ARG_BOOL)
+    return lua_pushfstring(L, "boolean expected, got %s",
+                           tps_type_name(L, index));
+  if ((p->kind == ARG_BITS || p->kind == ARG_RAW) && fit == TPS_OUT_OF_RANGE) {
+    push_bits_misfit(L, index, p);
+    return lua_tostring(L, -1);
+  }
+  int dtype = p->kind == ARG_ADDRESS ? TPS_UINT64 : p->dtype;
+  return tps_push_misfit(L, index, dtype, fit);
+}
+
 uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
                   tps_device *device) {
   int given = lua_gettop(L) - first + 1;
   uint32_t uses = 0;
   if ((uint32_t)given != k->count) bad_count(L, k, given);
+  if (TPS_UNLIKELY(k->head.lua->capture != NULL))
+    tps_capture_arguments(L, k, first);
   for (uint32_t i = 0; i < k->count; i++) {
     int index = first + (int)i;
     switch (k->plans[i].kind) {

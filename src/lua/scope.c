@@ -565,11 +565,7 @@ static int scope_set_device(lua_State *L) {
 static int scope_current_stream(lua_State *L) {
   tps_device *device = NULL;
   if (!lua_isnoneornil(L, 1)) device = tps_check_device(L, 1);
-  tps_lua_stream *box = tps_current_stream_box(L, device);
-  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_STREAMS);
-  /* Not there: the stream is being finalized, we are in another finalizer. */
-  if (lua_rawgetp(L, -1, box) == LUA_TNIL)
-    tps_push_default_stream(L, box->stream->device);
+  tps_push_stream_of(L, tps_current_stream_box(L, device));
   return 1;
 }
 

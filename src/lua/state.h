@@ -32,6 +32,9 @@ typedef enum tps_type {
   TPS_TYPE_MODULE,
   TPS_TYPE_TEXTURE,
   TPS_TYPE_SURFACE,
+  TPS_TYPE_GRAPH,
+  TPS_TYPE_PARAMETER,
+  TPS_TYPE_CAPTURE,
   TPS_TYPE_STREAM, /* from here to LAUNCH: tps_sealed */
   TPS_TYPE_SCOPE,
   TPS_TYPE_EVENT,
@@ -53,6 +56,7 @@ enum {
   TPS_UV_CALLBACKS,   /* callback.c's, by token */
   TPS_UV_WITH_STREAM, /* the function tp.with_stream */
   TPS_UV_LIVE_TASKS,  /* the scheduler's, which counts them */
+  TPS_UV_GRAPH,       /* the Graph that is being captured, or nil */
   TPS_UV_METATABLES,  /* that of type t is TPS_UV_METATABLES + t */
   TPS_UV_COUNT = TPS_UV_METATABLES + TPS_TYPE_COUNT - 1
 };
@@ -89,6 +93,7 @@ typedef struct tps_lua {
   uint64_t frame_seq;
   struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
   uint64_t callback_seq;                   /* the last token given */
+  struct tps_lua_capture *capture;         /* the one begun last, or NULL */
   const void *running; /* the Runner of the safe point at hand, or NULL */
 } tps_lua;
 
@@ -203,7 +208,7 @@ TPS_COLD _Noreturn int tps_misuse(lua_State *L, const char *format, ...)
 void tps_site_set(lua_State *L, tps_lua *lua);
 /* The same where only observers want to know. */
 static inline void tps_site_set_observed(lua_State *L, tps_lua *lua) {
-  if (TPS_UNLIKELY(tps_observing())) {
+  if (TPS_UNLIKELY(tps_observing() || lua->capture != NULL)) {
     tps_site_set(L, lua);
   } else {
     lua->context->site.source = "";
@@ -333,6 +338,8 @@ static inline tps_lua_stream *tps_check_stream(lua_State *L, int index) {
 /* Pushes a Stream that is still closed. */
 tps_lua_stream *tps_push_stream(lua_State *L);
 void tps_stream_box_close(tps_lua_stream *box);
+/* Pushes the userdata of a box. */
+void tps_push_stream_of(lua_State *L, tps_lua_stream *box);
 /* Pushes the box of a device's default stream's userdata. */
 tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device);
 /* The box of a device's default stream; pushes nothing. */
@@ -517,6 +524,11 @@ int tps_plan_make(tps_lua_kernel *box, tps_error *err);
  * for a launch on `device`; returns how many uses it has noted. */
 uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
                   tps_device *device);
+/* Replaces the named parameters among these arguments by their values and notes
+ * them, while something is captured (capture.c). */
+void tps_capture_arguments(lua_State *L, const tps_lua_kernel *k, int first);
+/* They are part of the launch captured last on the stream. */
+void tps_capture_launched(tps_lua *lua, const tps_stream *stream);
 /* Methods of Kernel. */
 int tps_kernel_launch(lua_State *L);
 int tps_kernel_bind(lua_State *L);

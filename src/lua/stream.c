@@ -20,6 +20,16 @@ tps_lua_stream *tps_push_stream(lua_State *L) {
   return box;
 }
 
+void tps_push_stream_of(lua_State *L, tps_lua_stream *box) {
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_STREAMS);
+  /* Not there: the stream is being finalized, we are in another finalizer. */
+  if (lua_rawgetp(L, -1, box) == LUA_TNIL) {
+    lua_pop(L, 1);
+    tps_push_default_stream(L, box->stream->device);
+  }
+  lua_remove(L, -2);
+}
+
 /* While a Lua state closes, finalizers of the script's come after the box's own:
  * it is opened once more. */
 tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device) {
@@ -131,6 +141,8 @@ static int stream_close(lua_State *L) {
   if (box->stream == NULL) return 0;
   if (box->stream->is_default)
     return tps_misuse(L, "the default stream can't be closed");
+  if (box->stream->capturing)
+    return tps_misuse(L, "attempt to close a stream that is capturing");
   if (still_held(L, box))
     return tps_misuse(L, "attempt to close a stream that is current or held "
                          "by a block");
@@ -243,8 +255,15 @@ static int stream_priority(lua_State *L) {
   return 1;
 }
 
+/* What others would queue through it is no part of a graph. */
 static int stream_handle(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)tps_stream_driver_handle(self(L)));
+  tps_stream *stream = self(L);
+  if (stream->capturing)
+    return tps_misuse(L,
+                      "stream %llu is capturing: what other code queues "
+                      "through its handle would not be captured",
+                      (unsigned long long)stream->id);
+  lua_pushinteger(L, (lua_Integer)tps_stream_driver_handle(stream));
   return 1;
 }
 
@@ -258,10 +277,8 @@ static int stream_is_blocking(lua_State *L) {
   return 1;
 }
 
-/* Nothing captures yet. */
 static int stream_is_capturing(lua_State *L) {
-  self(L);
-  lua_pushboolean(L, 0);
+  lua_pushboolean(L, self(L)->capturing);
   return 1;
 }
 

@@ -6,6 +6,7 @@
  * (no such device, no memory) goes on where that left off. */
 #include "base/version.h"
 #include "lua/api.h"
+#include "lua/capture.h"
 #include "lua/embedded.h"
 #include "lua/interface.h"
 #include "lua/state.h"
@@ -147,6 +148,17 @@ static void open_types(lua_State *L) {
   tps_launch_open_type(L);
   tps_callback_open(L);
   tps_wait_open(L);
+  tps_capture_open_types(L);
+  tps_graph_open_type(L);
+}
+
+/* library → the same; the methods of Graph that are written in Lua */
+static void open_graph(lua_State *L) {
+  tps_push_embedded(L, "graph");
+  luaL_getmetatable(L, tps_type_names[TPS_TYPE_GRAPH]);
+  lua_getfield(L, -1, "__index"); /* library chunk metatable methods */
+  lua_remove(L, -2);
+  lua_call(L, 1, 0);
 }
 
 static int open_library(lua_State *L) {
@@ -168,6 +180,7 @@ static int open_library(lua_State *L) {
   lua_pushliteral(L, TPS_VERSION);
   lua_setfield(L, -2, "_VERSION");
   open_benchmark(L);
+  open_graph(L);
   tps_interface_open(L);
   lua_pushvalue(L, -1);
   lua_setfield(L, LUA_REGISTRYINDEX, TPS_LIBRARY_KEY);

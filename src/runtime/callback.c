@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "runtime/callback.h"
+#include "runtime/capture.h"
 #include "runtime/inbox.h"
 
 typedef struct tps_callback callback;
@@ -138,6 +139,7 @@ static int notify(callback *c, tps_op *op, tps_error *err) {
 int tps_callback_queue(tps_stream *stream, uint64_t token, tps_error *err) {
   int code = tps_stream_ready(stream, err);
   if (code != 0) return code;
+  if (stream->capturing) return tps_capture_notify(stream, err);
   callback *c = new_callback(stream->context, stream, token, err);
   return c == NULL ? TPS_NO_HOST_MEMORY : notify(c, NULL, err);
 }
@@ -161,13 +163,91 @@ static int await(tps_stream *stream, uint64_t event, uint64_t token,
 int tps_callback_await_stream(tps_stream *stream, uint64_t token,
                               tps_error *err) {
   int code = tps_stream_ready(stream, err);
+  if (code == 0 && stream->capturing)
+    code = tps_capture_refuse(stream, "be awaited", err);
   return code != 0 ? code : await(stream, 0, token, err);
 }
 
 int tps_callback_await_event(tps_event *event, uint64_t token, tps_error *err) {
   tps_stream *stream;
-  int code = tps_event_watch(event, &stream, err);
+  int code = tps_event_refuse_captured(event, "be awaited", err);
+  if (code == 0) code = tps_event_watch(event, &stream, err);
   return code != 0 ? code : await(stream, event->id, token, err);
+}
+
+/* ---- host nodes of graphs ------------------------------------------------ */
+
+/* The callbacks of launches that were queued, the earliest first, each with the
+ * device's share: a graph's launches run one after the other. */
+struct tps_notice {
+  struct tps_inbox *inbox;
+  callback *armed, *last; /* by due_next; under the inbox's lock */
+  atomic_int refs;        /* the graph's, and one for each armed */
+};
+
+struct tps_notice *tps_notice_new(tps_context *context, tps_error *err) {
+  struct tps_inbox *inbox = tps_inbox_of(context, err);
+  if (inbox == NULL) return NULL;
+  struct tps_notice *notice = calloc(1, sizeof *notice);
+  if (notice == NULL) {
+    tps_out_of_host_memory(err);
+    return NULL;
+  }
+  atomic_fetch_add_explicit(&inbox->refs, 1, memory_order_relaxed);
+  atomic_init(&notice->refs, 1);
+  notice->inbox = inbox;
+  return notice;
+}
+
+void tps_notice_unref(struct tps_notice *notice) {
+  if (atomic_fetch_sub_explicit(&notice->refs, 1, memory_order_acq_rel) != 1)
+    return;
+  struct tps_inbox *inbox = notice->inbox;
+  free(notice);
+  release_inbox(inbox);
+}
+
+int tps_notice_arm(struct tps_notice *notice, tps_stream *stream,
+                   uint64_t token, tps_error *err) {
+  callback *c = new_callback(stream->context, stream, token, err);
+  if (c == NULL) return TPS_NO_HOST_MEMORY;
+  atomic_fetch_add_explicit(&notice->refs, 1, memory_order_relaxed);
+  pthread_mutex_lock(&notice->inbox->lock);
+  if (notice->last != NULL) notice->last->due_next = c;
+  else notice->armed = c;
+  notice->last = c;
+  pthread_mutex_unlock(&notice->inbox->lock);
+  tps_inbox_watch(notice->inbox, stream->device);
+  return 0;
+}
+
+void tps_notice_disarm(struct tps_notice *notice) {
+  pthread_mutex_lock(&notice->inbox->lock);
+  callback *c = notice->last, *before = NULL;
+  for (callback *p = notice->armed; p != c; p = p->due_next) before = p;
+  if (before != NULL) before->due_next = NULL;
+  else notice->armed = NULL;
+  notice->last = before;
+  pthread_mutex_unlock(&notice->inbox->lock);
+  release(c); /* the device's share */
+  drop(c);
+  tps_notice_unref(notice);
+}
+
+/* On a thread of the device's. */
+void tps_notice_deliver(void *data, bool failed) {
+  struct tps_notice *notice = data;
+  pthread_mutex_lock(&notice->inbox->lock);
+  callback *c = notice->armed;
+  if (c != NULL) {
+    notice->armed = c->due_next;
+    if (notice->armed == NULL) notice->last = NULL;
+    c->due_next = NULL;
+  }
+  pthread_mutex_unlock(&notice->inbox->lock);
+  if (c == NULL) return;
+  deliver(c, failed);
+  tps_notice_unref(notice);
 }
 
 /* ---- taking -------------------------------------------------------------- */

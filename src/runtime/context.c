@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/callback.h"
-#include "runtime/parts.h"
+#include "runtime/capture.h"
 
 /* ---- choice -------------------------------------------------------------- */
 
@@ -232,7 +232,8 @@ int tps_device_synchronize(tps_context *context, tps_device *device,
   tps_local *local = tps_local_get(context, device, err);
   if (local == NULL) return TPS_NO_HOST_MEMORY;
   uint64_t deadline = tps_deadline_ns(timeout_ns);
-  int code = wait_local(local, deadline, err);
+  int code = tps_capture_refuse_device(context, device, err);
+  if (code == 0) code = wait_local(local, deadline, err);
   if (code == 0) code = wait_foreign(local, timeout_ns, deadline, err);
   tps_reclaim_local(local);
   return code;

@@ -5,7 +5,7 @@
  * kind they are queued; between kinds they go through the host and wait. */
 #include <stdlib.h>
 
-#include "runtime/parts.h"
+#include "runtime/capture.h"
 
 #define BOUNCE ((uint64_t)4 << 20)
 
@@ -98,9 +98,16 @@ static int hand_over(const job *j, tps_op *op, tps_error *err) {
                                  err);
 }
 
+static int capture(const job *j, tps_error *err) {
+  tps_use from = {j->from, j->from_first, from_span(j), TPS_ACCESS_READ, NULL};
+  tps_use to = {j->to, j->to_first, to_span(j), TPS_ACCESS_WRITE, NULL};
+  return tps_capture_copy(j->stream, &to, &from, &j->rows, err);
+}
+
 static int queue(const job *j, tps_error *err) {
   tps_stream *stream = j->stream;
   int code;
+  if (stream->capturing) return capture(j, err);
   TPS_TRY(out, tps_uses_ready(j->to, stream, err));
   TPS_TRY(out, tps_uses_ready(j->from, stream, err));
   tps_op *op = tps_op_begin(stream, TPS_OP_COPY, err);
@@ -176,6 +183,9 @@ static int copy_job(const job *j, tps_error *err) {
   tps_device_kind kind = j->stream->device->kind;
   if (j->to->device->kind == kind && j->from->device->kind == kind)
     return queue(j, err);
+  if (j->stream->capturing)
+    return tps_capture_refuse(j->stream,
+                              "copy between devices of different kinds", err);
   return through_host(j, err);
 }
 
@@ -233,6 +243,8 @@ int tps_memory_fill(tps_stream *stream, tps_memory *memory, uint64_t first,
   int code;
   TPS_TRY(out, check_fill(stream, memory, first, width, count, err));
   if (count == 0) return 0;
+  if (stream->capturing)
+    return tps_capture_fill(stream, memory, first, pattern, width, count, err);
   TPS_TRY(out, tps_uses_ready(memory, stream, err));
   tps_op *op = tps_op_begin(stream, TPS_OP_FILL, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;

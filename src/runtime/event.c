@@ -6,15 +6,16 @@
  * what waits for an earlier record of it is not disturbed by the next. */
 #include <stdlib.h>
 
-#include "runtime/parts.h"
+#include "runtime/capture.h"
 
 /* The public struct and what only this file knows. */
 typedef struct whole {
   tps_event event;
-  tps_local *local;   /* of the device, once recorded */
-  tps_stream *stream; /* recorded last on; held */
-  uint64_t seq;       /* of that record */
-  bool shared;        /* with other processes, which may record it too */
+  tps_local *local;       /* of the device, once recorded */
+  tps_stream *stream;     /* recorded last on; held */
+  uint64_t seq;           /* of that record */
+  bool shared;            /* with other processes, which may record it too */
+  tps_capture_mark *mark; /* when it was recorded last while capturing */
 } whole;
 
 /* ---- pool ---------------------------------------------------------------- */
@@ -79,13 +80,14 @@ void tps_event_free(tps_event *event) {
   tps_context *context = event->context;
   drop_handle(w);
   if (w->stream != NULL) tps_stream_unhold(w->stream);
+  free(w->mark);
   free(w);
   tps_context_release(context);
 }
 
 bool tps_event_recorded(const tps_event *event) {
   const whole *w = (const whole *)event;
-  return w->stream != NULL || w->shared;
+  return w->stream != NULL || w->shared || w->mark != NULL;
 }
 
 tps_stream *tps_event_last(const tps_event *event, uint64_t *seq) {
@@ -106,6 +108,14 @@ static int ready(const tps_event *event, tps_error *err) {
   if (code == 0 && event->device != NULL)
     code = tps_device_fault(event->device, err);
   return code;
+}
+
+int tps_event_refuse_captured(const tps_event *event, const char *what,
+                              tps_error *err) {
+  const whole *w = (const whole *)event;
+  if (w->mark == NULL) return 0;
+  return tps_fail(err, TPS_MISUSE,
+                  "the event was recorded in a capture: it can't %s", what);
 }
 
 static int other_device(const tps_event *event, const tps_stream *stream,
@@ -150,6 +160,7 @@ int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
   if (code != 0) return code;
   if (event->device != NULL && event->device != device)
     return other_device(event, stream, err);
+  if (stream->capturing) return tps_capture_record(stream, &w->mark, err);
   if (event->handle == NULL) code = make_handle(w, stream->parts->local, err);
   if (code != 0) return code;
   tps_op *op = tps_op_begin(stream, TPS_OP_RECORD, err);
@@ -164,6 +175,8 @@ int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
   }
   tps_stream_queued(stream);
   remember(w, stream, op->seq);
+  free(w->mark);
+  w->mark = NULL;
   return 0;
 }
 
@@ -183,6 +196,10 @@ int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
   int code = ready(event, err);
   if (code == 0) code = tps_stream_ready(stream, err);
   if (code != 0 || !tps_event_recorded(event)) return code;
+  if (w->mark != NULL) return tps_capture_wait(stream, w->mark, err);
+  if (stream->capturing)
+    return tps_capture_refuse(
+        stream, "wait for an event recorded outside of the capture", err);
   if (event->device->kind != device->kind)
     return other_kind(event, stream, err);
   tps_op *op = tps_op_begin(stream, TPS_OP_WAIT, err);
@@ -208,6 +225,7 @@ static void reached(const whole *w) {
 int tps_event_query(tps_event *event, tps_error *err) {
   const whole *w = (const whole *)event;
   int code = ready(event, err);
+  if (code == 0) code = tps_event_refuse_captured(event, "be queried", err);
   if (code != 0 || !tps_event_recorded(event)) return code;
   tps_device *device = event->device;
   code = device->face->event_query(device, event->handle, err);
@@ -221,6 +239,8 @@ int tps_event_synchronize(tps_event *event, uint64_t timeout_ns,
                           tps_error *err) {
   const whole *w = (const whole *)event;
   int code = ready(event, err);
+  if (code == 0)
+    code = tps_event_refuse_captured(event, "be synchronized", err);
   if (code != 0 || !tps_event_recorded(event)) return code;
   code = tps_wait(w->local, NULL, event->handle, timeout_ns, err);
   if (code == 0) {
@@ -241,7 +261,11 @@ static int check_timing(const tps_event *event, const char *which,
 
 static int check_recorded(const tps_event *event, const char *which,
                           tps_error *err) {
-  if (((const whole *)event)->stream != NULL) return 0;
+  const whole *w = (const whole *)event;
+  if (w->mark != NULL)
+    return tps_fail(err, TPS_INVALID_HANDLE,
+                    "the %s event was recorded in a capture", which);
+  if (w->stream != NULL) return 0;
   return tps_fail(err, TPS_INVALID_HANDLE, "the %s event has not been recorded",
                   which);
 }

@@ -12,10 +12,15 @@
 
 #define SHOWN 8
 
+/* A launch, by itself or as part of a graph that was launched. */
+typedef struct suspect_op {
+  const tps_op *op, *graph; /* graph: NULL for none */
+} suspect_op;
+
 /* Launches that may have caused the fault; the same kernel at the same line
  * counts once. */
 typedef struct suspects {
-  const tps_op **ops;
+  suspect_op *ops;
   size_t count, capacity;
   bool lost; /* a ring was too short to remember them all */
 } suspects;
@@ -25,15 +30,22 @@ static bool pending(const tps_op *op, uint64_t done) {
   return op->seq > done && state != TPS_OP_DONE && state != TPS_OP_FAILED;
 }
 
-static void suspect(suspects *list, const tps_op *op) {
+static void suspect(suspects *list, const tps_op *op, const tps_op *graph) {
   if (list->count == list->capacity) {
     size_t capacity = list->capacity * 2 + 64;
-    const tps_op **ops = realloc(list->ops, capacity * sizeof *ops);
+    suspect_op *ops = realloc(list->ops, capacity * sizeof *ops);
     if (ops == NULL) return;
     list->ops = ops;
     list->capacity = capacity;
   }
-  list->ops[list->count++] = op;
+  list->ops[list->count++] = (suspect_op){op, graph};
+}
+
+static void suspect_graph(suspects *list, const tps_op *graph) {
+  const tps_op_list *parts = graph->parts;
+  for (uint32_t i = 0; parts != NULL && i < parts->count; i++)
+    if (parts->ops[i]->kind == TPS_OP_LAUNCH)
+      suspect(list, parts->ops[i], graph);
 }
 
 static void suspect_stream(suspects *list, const tps_stream *stream) {
@@ -43,14 +55,19 @@ static void suspect_stream(suspects *list, const tps_stream *stream) {
     const tps_op *op = parts->ring[i];
     if (op == NULL || !pending(op, parts->done_seq)) continue;
     busy++;
-    if (op->kind == TPS_OP_LAUNCH) suspect(list, op);
+    if (op->kind == TPS_OP_LAUNCH) suspect(list, op, NULL);
+    else if (op->kind == TPS_OP_GRAPH) suspect_graph(list, op);
   }
   if (busy == TPS_RING) list->lost = true;
 }
 
+static uint64_t seq_of(const suspect_op *s) {
+  return s->graph != NULL ? s->graph->seq : s->op->seq;
+}
+
 static int by_seq(const void *a, const void *b) {
-  const tps_op *x = *(const tps_op *const *)a, *y = *(const tps_op *const *)b;
-  return (x->seq > y->seq) - (x->seq < y->seq);
+  uint64_t x = seq_of(a), y = seq_of(b);
+  return (x > y) - (x < y);
 }
 
 static bool same_place(const tps_op *a, const tps_op *b) {
@@ -61,7 +78,7 @@ static void drop_repeats(suspects *list) {
   size_t kept = 0;
   for (size_t i = 0; i < list->count; i++) {
     size_t j = 0;
-    while (j < kept && !same_place(list->ops[i], list->ops[j])) j++;
+    while (j < kept && !same_place(list->ops[i].op, list->ops[j].op)) j++;
     if (j == kept) list->ops[kept++] = list->ops[i];
   }
   list->count = kept;
@@ -85,22 +102,37 @@ static void append_shape(tps_error *err, const char *name,
   if (n[2] > 1) append(err, "x%u", n[2]);
 }
 
-static void name_one(tps_error *err, const tps_op *op) {
+static void append_graph(tps_error *err, const suspect_op *s) {
+  char where[512];
+  if (s->graph == NULL) return;
+  append(err, ", in a graph on stream %llu",
+         (unsigned long long)s->graph->stream);
+  if (tps_op_where(s->graph, where, sizeof where)[0] != '\0')
+    append(err, ", launched at %s", where);
+}
+
+static void name_one(tps_error *err, const suspect_op *s) {
+  const tps_op *op = s->op;
   snprintf(err->kernel, sizeof err->kernel, "%s", op->kernel);
   tps_op_where(op, err->where, sizeof err->where);
-  err->stream = op->stream + 1;
+  err->stream = (s->graph != NULL ? s->graph : op)->stream + 1;
   append(err, " in kernel '%s'", op->kernel);
   append_shape(err, "of grid", op->grid);
   append_shape(err, "and block", op->block);
-  append(err, " on stream %llu", (unsigned long long)op->stream);
-  if (err->where[0] != '\0') append(err, ", launched at %s", err->where);
+  if (s->graph == NULL)
+    append(err, " on stream %llu", (unsigned long long)op->stream);
+  if (err->where[0] != '\0')
+    append(err, ", %s at %s", s->graph != NULL ? "captured" : "launched",
+           err->where);
+  append_graph(err, s);
 }
 
 static void name_several(tps_error *err, const suspects *list) {
   char where[512];
   for (size_t i = 0; i < list->count && i < SHOWN; i++) {
-    append(err, "%s%s", i == 0 ? " in one of: " : ", ", list->ops[i]->kernel);
-    if (tps_op_where(list->ops[i], where, sizeof where)[0] != '\0')
+    append(err, "%s%s", i == 0 ? " in one of: " : ", ",
+           list->ops[i].op->kernel);
+    if (tps_op_where(list->ops[i].op, where, sizeof where)[0] != '\0')
       append(err, " at %s", where);
   }
   size_t more = list->count > SHOWN ? list->count - SHOWN : 0;
@@ -118,7 +150,7 @@ static void name_suspects(const tps_local *local, tps_error *err) {
   if (list.count > 0) {
     qsort(list.ops, list.count, sizeof *list.ops, by_seq);
     drop_repeats(&list);
-    if (list.count == 1 && !list.lost) name_one(err, list.ops[0]);
+    if (list.count == 1 && !list.lost) name_one(err, &list.ops[0]);
     else name_several(err, &list);
   }
   free(list.ops);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/parts.h"
+#include "runtime/capture.h"
 
 int tps_launch_prepare(tps_kernel *kernel, tps_device *device,
                        const tps_shape *shape, tps_prepared *out,
@@ -60,6 +60,19 @@ static TPS_COLD int check_foreign(const tps_kernel *kernel,
                   kernel->name, tps_device_label(device, a, sizeof a),
                   tps_device_label(memory->device, b, sizeof b),
                   kin ? " (no peer access)" : "");
+}
+
+/* Instead of queueing it. */
+static TPS_COLD int capture(const tps_prepared *prepared, tps_stream *stream,
+                            const tps_use *uses, uint32_t count,
+                            tps_error *err) {
+  int code = 0;
+  for (uint32_t i = 0; i < count && code == 0; i++)
+    if (uses[i].memory->device != stream->device)
+      code =
+          check_foreign(prepared->kernel, uses[i].memory, stream->device, err);
+  return code != 0 ? code
+                   : tps_capture_launch(prepared, stream, uses, count, err);
 }
 
 static int ready_uses(const tps_kernel *kernel, tps_stream *stream,
@@ -121,6 +134,8 @@ int tps_launch_run(const tps_prepared *prepared, tps_stream *stream,
   if (code != 0) return code;
   if (device != stream->device || kernel->closed || kernel->module->closed)
     return refuse(prepared, stream, err);
+  if (TPS_UNLIKELY(stream->capturing))
+    return capture(prepared, stream, uses, use_count, err);
   code = ready_uses(kernel, stream, uses, use_count, err);
   if (code != 0) return code;
   tps_op *op = tps_op_begin(stream, TPS_OP_LAUNCH, err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/parts.h"
+#include "runtime/capture.h"
 
 #define SPARE 256u
 
@@ -197,6 +197,8 @@ int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
   tps_memory *memory = tps_memory_new(local, TPS_MEMORY_DEVICE, bytes, err);
   if (memory == NULL) return TPS_NO_HOST_MEMORY;
   if (bytes > 0) code = allocate_on(stream, memory, err);
+  if (code == 0 && stream->capturing)
+    code = tps_capture_born(stream, memory, err);
   if (code != 0) tps_memory_unref(memory);
   else *out = memory;
   return code;

@@ -48,7 +48,8 @@ typedef struct tps_memory {
 typedef struct tps_use {
   tps_memory *memory;
   uint64_t first, bytes;
-  uint8_t access; /* tps_access */
+  uint8_t access;        /* tps_access */
+  struct tps_view *view; /* the texture or surface that leads there, or NULL */
 } tps_use;
 
 /* Device memory in stream order. bytes 0 is fine: no driver call. OUT_OF_MEMORY

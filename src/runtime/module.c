@@ -19,7 +19,7 @@ typedef struct extra_global {
 struct tps_module_parts {
   tps_image_source source;
   tps_loaded *on;
-  unsigned lent; /* variables lent out as memory */
+  unsigned lent; /* variables lent out as memory, and graphs */
   extra_global *extras;
   tps_fidelity *fidelity; /* once asked for */
 };
@@ -288,11 +288,17 @@ int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
 
 /* ---- variables ----------------------------------------------------------- */
 
-static void give_back(void *owner) {
-  tps_module *module = owner;
+void tps_module_lend(tps_module *module) {
+  tps_module_ref(module);
+  module->parts->lent++;
+}
+
+void tps_module_give_back(tps_module *module) {
   if (--module->parts->lent == 0 && module->closed) retire_all(module);
   tps_module_unref(module);
 }
+
+static void give_back(void *owner) { tps_module_give_back(owner); }
 
 static const tps_global_desc *find_global(const tps_module *module,
                                           const char *name) {
@@ -366,7 +372,6 @@ int tps_module_global(tps_module *module, tps_device *device, const char *name,
     code = tps_memory_borrow(module->context, device, address, bytes, module,
                              give_back, out, err);
   if (code != 0) return code;
-  tps_module_ref(module);
-  module->parts->lent++;
+  tps_module_lend(module);
   return 0;
 }

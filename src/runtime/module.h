@@ -47,6 +47,10 @@ int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
 void tps_module_close(tps_module *module); /* what runs, ends */
 tps_module *tps_module_ref(tps_module *module);
 void tps_module_unref(tps_module *module);
+/* The same for work that may be queued at any time: it stays loaded though it is
+ * closed. */
+void tps_module_lend(tps_module *module);
+void tps_module_give_back(tps_module *module);
 /* PTX text of the module, or NULL. */
 const char *tps_module_ptx(tps_module *module, size_t *size);
 /* Its opcodes (base/fidelity.h), valid while the module lives. NOT_SUPPORTED for a

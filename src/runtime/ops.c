@@ -31,6 +31,11 @@ static inline tps_op *reuse(tps_op **slot, tps_error *err) {
   return renew(slot, err);
 }
 
+static TPS_COLD void drop_parts(tps_op *op) {
+  tps_op_list_unref(op->parts);
+  op->parts = NULL;
+}
+
 static inline void reset(tps_op *op, const tps_stream *stream,
                          tps_op_kind kind) {
   op->kind = (uint8_t)kind;
@@ -43,6 +48,7 @@ static inline void reset(tps_op *op, const tps_stream *stream,
   op->shared = 0;
   op->queued_ns = 0;
   op->touch_count = 0;
+  if (TPS_UNLIKELY(op->parts != NULL)) drop_parts(op);
   if (kind != TPS_OP_LAUNCH) {
     memset(op->grid, 0, sizeof op->grid);
     memset(op->block, 0, sizeof op->block);

@@ -115,6 +115,7 @@ struct tps_context_parts {
   struct tps_inbox *inbox;           /* callback.c's; NULL until first needed */
   struct tps_lent *_Atomic returned; /* lent.c's, as what follows */
   bool left, serving;
+  struct tps_capture *capture; /* the one begun last, or NULL */
 };
 
 static inline void tps_context_hold(tps_context *context) {
@@ -195,6 +196,7 @@ struct tps_stream_parts {
     uint64_t serial, seq;
   } waited[TPS_WAITED]; /* work of other streams that comes before ours */
   unsigned waited_next;
+  struct tps_branch *branch; /* while it captures */
   tps_stream *next, *previous;
   uint32_t next_op;
   tps_op *ring[TPS_RING];

@@ -17,7 +17,7 @@ static int check(const tps_stream *stream, const tps_product *product,
     code = tps_memory_check(of[i].memory, of[i].first, of[i].bytes, err);
   }
   if (code != 0) return code;
-  if (near && face->multiply != NULL &&
+  if (near && !stream->capturing && face->multiply != NULL &&
       face->can_multiply(stream->device, product))
     return 0;
   return tps_fail(err, TPS_NOT_SUPPORTED, "no library for this product");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/parts.h"
+#include "runtime/capture.h"
 
 #define CHUNKS 16u
 #define CHUNK_BYTES ((uint64_t)1 << 20)
@@ -245,6 +245,8 @@ int tps_memory_write(tps_stream *stream, tps_memory *memory, uint64_t first,
                      const void *source, uint64_t bytes, tps_error *err) {
   int code = check(stream, memory, first, bytes, err);
   if (code != 0 || bytes == 0) return code;
+  if (stream->capturing)
+    return tps_capture_write(stream, memory, first, source, bytes, err);
   tps_local *local = stream->parts->local;
   struct tps_staging *s = staging_of(local, err);
   if (s == NULL) return TPS_NO_HOST_MEMORY;
@@ -331,6 +333,8 @@ int tps_memory_read(tps_stream *stream, tps_memory *memory, uint64_t first,
                     void *to, uint64_t bytes, tps_error *err) {
   int code = check(stream, memory, first, bytes, err);
   if (code != 0 || bytes == 0) return code;
+  if (stream->capturing)
+    return tps_capture_refuse(stream, "wait for what is read", err);
   reading r = {.stream = stream,
                .memory = memory,
                .first = first,

@@ -6,7 +6,7 @@
  * buffer that lives for ever does not keep every stream it was used on open. */
 #include <stdlib.h>
 
-#include "runtime/parts.h"
+#include "runtime/capture.h"
 
 /* Struct and parts in one block. */
 typedef struct whole {
@@ -197,6 +197,7 @@ void tps_stream_close(tps_stream *stream) {
   struct tps_stream_parts *parts = stream->parts;
   tps_local *local = parts->local;
   tps_error err;
+  tps_capture_forget(stream);
   tps_spares_flush(stream);
   stream->closed = true;
   stream->handle = NULL;
@@ -300,6 +301,7 @@ bool tps_stream_idle(tps_stream *stream) {
 int tps_stream_query(tps_stream *stream, tps_error *err) {
   int code = tps_stream_ready(stream, err);
   if (code != 0) return code;
+  if (stream->capturing) return tps_capture_refuse(stream, "be queried", err);
   tps_device *device = stream->device;
   code = device->face->stream_query(device, stream->handle, err);
   /* Somebody who has just been told that all is done may be quicker than the
@@ -316,6 +318,8 @@ int tps_stream_synchronize(tps_stream *stream, uint64_t timeout_ns,
                            tps_error *err) {
   int code = tps_stream_ready(stream, err);
   if (code != 0) return code;
+  if (stream->capturing)
+    return tps_capture_refuse(stream, "be synchronized", err);
   tps_local *local = stream->parts->local;
   uint64_t seq = stream->last_seq;
   code = tps_wait(local, stream->handle, NULL, timeout_ns, err);
@@ -461,6 +465,8 @@ int tps_stream_wait_stream(tps_stream *stream, tps_stream *other,
   if (code != 0 || stream == other) return code;
   code = same_kind(stream, other, err);
   if (code != 0) return code;
+  if (stream->capturing || other->capturing)
+    return tps_capture_wait_stream(stream, other, err);
   post p;
   code = make_post(other, &p, err);
   if (code == 0) code = wait_mark(stream, other, p.event, p.id, p.seq, err);
@@ -487,6 +493,8 @@ int tps_stream_barrier(tps_stream *const *streams, size_t count,
     if (code == 0) code = same_kind(streams[i], streams[0], err);
   }
   if (code != 0 || count < 2) return code;
+  for (size_t i = 0; i < count; i++)
+    if (streams[i]->capturing) return tps_capture_barrier(streams, count, err);
   post few[16], *posts = few;
   if (count > 16) posts = malloc(count * sizeof *posts);
   if (posts == NULL)

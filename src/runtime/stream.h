@@ -24,6 +24,7 @@ typedef struct tps_stream {
   bool blocking;
   bool is_default; /* the legacy stream: never closed */
   bool closed;
+  bool capturing; /* what is queued becomes part of a graph (runtime/graph.h) */
   int refs;
   uint64_t last_seq;              /* of the last operation queued here */
   struct tps_stream_parts *parts; /* ring of records, closing event … */

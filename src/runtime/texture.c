@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/capture.h"
 #include "runtime/foreign.h"
 
 /* Bytes of idle arrays that a quiet device keeps. */
@@ -200,6 +201,9 @@ int tps_array_copy(tps_stream *stream, tps_memory *array, tps_memory *memory,
   uint64_t from_first = to_array ? first : 0, to_first = to_array ? 0 : first;
   int code;
   TPS_TRY(out, check_copy(stream, array, memory, first, err));
+  if (stream->capturing)
+    return tps_capture_refuse(stream, "copy to or from a texture or surface",
+                              err);
   TPS_TRY(out, tps_uses_ready(array, stream, err));
   TPS_TRY(out, tps_uses_ready(memory, stream, err));
   tps_op *op = tps_op_begin(stream, TPS_OP_COPY, err);
@@ -282,6 +286,7 @@ static tps_view *new_view(tps_memory *memory, bool surface, ending **end,
     return NULL;
   }
   **end = (ending){memory->device, 0, surface};
+  view->refs = 1;
   view->surface = surface;
   view->memory = tps_memory_ref(memory);
   view->bytes = memory->bytes;
@@ -400,7 +405,13 @@ int tps_view_linear(tps_memory *memory, uint64_t first,
   return finish_view(view, end, code, out, err);
 }
 
+tps_view *tps_view_ref(tps_view *view) {
+  view->refs++;
+  return view;
+}
+
 void tps_view_close(tps_view *view) {
+  if (--view->refs > 0) return;
   tps_memory *memory = view->memory;
   const struct tps_memory_parts *parts = memory->parts;
   tps_pinned_retire(parts->local, view->end, parts->marks, parts->count,

@@ -24,6 +24,7 @@ typedef struct tps_view {
   bool linear; /* bound to linear memory */
   tps_array_shape shape;
   struct tps_pinned *end; /* the runtime's own */
+  int refs;               /* its owner's, and those of graphs */
 } tps_view;
 
 uint64_t tps_array_bytes(const tps_array_shape *shape);
@@ -57,7 +58,8 @@ int tps_view_linear(tps_memory *memory, uint64_t first,
                     const tps_array_shape *shape, uint64_t pitch,
                     const tps_sampling *sampling, tps_view **out,
                     tps_error *err);
-/* Never waits, never fails; queued work goes on. */
+tps_view *tps_view_ref(tps_view *view);
+/* Gives a reference back; never waits, never fails; queued work goes on. */
 void tps_view_close(tps_view *view);
 
 #endif

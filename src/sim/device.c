@@ -380,6 +380,11 @@ static const tps_device_face face = {
     .texture_destroy = tps_sim_view_destroy,
     .surface_create = tps_sim_surface_create,
     .surface_destroy = tps_sim_view_destroy,
+    .graph_build = tps_sim_graph_build,
+    .graph_change = tps_sim_graph_change,
+    .graph_update = tps_sim_graph_update,
+    .graph_launch = tps_sim_graph_launch,
+    .graph_destroy = tps_sim_graph_destroy,
 };
 
 static int check_ordinal(int ordinal, tps_error *err) {

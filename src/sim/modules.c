@@ -383,6 +383,7 @@ static void choose_order(tps_sim_task *task, uint64_t seed) {
 static tps_sim_order *order_new(tps_sim_function *f, const tps_launch *launch) {
   tps_sim_order *order = malloc(sizeof *order + launch->param_bytes);
   if (order == NULL) return NULL;
+  atomic_init(&order->refs, 1);
   order->function = f;
   order->shape = *launch;
   if (launch->param_bytes > 0)
@@ -390,6 +391,10 @@ static tps_sim_order *order_new(tps_sim_function *f, const tps_launch *launch) {
   order->shape.params = order->params;
   order->shape.argv = NULL;
   return order;
+}
+
+void tps_sim_order_unref(tps_sim_order *order) {
+  if (order != NULL && atomic_fetch_sub(&order->refs, 1) == 1) free(order);
 }
 
 /* Makes the engine's launch. Only when its turn has come, so that a queue of
@@ -400,12 +405,19 @@ int tps_sim_launch_begin(tps_sim_task *task, tps_error *err) {
   tps_sim_launch_config config = {.kernel = order->function->kernel,
                                   .shape = order->shape,
                                   .op = task->op,
-                                  .seed = order->seed,
+                                  .seed = task->u.run.seed,
                                   .multiprocessors =
                                       device->base.properties.multiprocessors,
                                   .print = tps_sim_print,
                                   .print_context = device};
   return tps_sim_launch_new(device->space, &config, &task->u.run.launch, err);
+}
+
+void tps_sim_launch_number(tps_sim_task *task) {
+  tps_sim_device *device = task->device;
+  uint64_t number = atomic_fetch_add(&device->launches, 1);
+  task->u.run.seed = device->seed == 0 ? 0 : mix(device->seed + number) | 1;
+  choose_order(task, task->u.run.seed);
 }
 
 /* Everything of the task but its place in a stream. */
@@ -414,8 +426,6 @@ static bool prepare(tps_sim_device *device, tps_sim_function *f,
                     tps_sim_task *task) {
   tps_sim_order *order = order_new(f, launch);
   if (order == NULL) return false;
-  uint64_t number = atomic_fetch_add(&device->launches, 1);
-  order->seed = device->seed == 0 ? 0 : mix(device->seed + number) | 1;
   task->u.run.order = order;
   task->u.run.module = f->module;
   atomic_fetch_add_explicit(&f->module->refs, 1, memory_order_relaxed);
@@ -426,29 +436,40 @@ static bool prepare(tps_sim_device *device, tps_sim_function *f,
   if (blocks < 1) blocks = 1;
   task->resident_limit =
       (uint64_t)(blocks * device->base.properties.multiprocessors) / size;
-  choose_order(task, order->seed);
   return true;
 }
 
-int tps_sim_launch_kernel(tps_device *face, tps_device_kernel *kernel,
-                          const tps_launch *given, tps_device_stream *stream,
-                          tps_op *op, tps_error *err) {
-  tps_sim_device *device = to_device(face);
+int tps_sim_launch_task(tps_sim_device *device, tps_device_kernel *kernel,
+                        const tps_launch *given, tps_op *op, tps_sim_task **out,
+                        tps_error *err) {
   tps_sim_function *f = to_function(kernel);
   tps_launch settled;
   const tps_launch *launch = &settled;
-  int code = tps_sim_refuse(device, err);
-  if (code == 0)
-    code = settle_cluster(f, given, shown_name(f, op), &settled, err);
+  int code = settle_cluster(f, given, shown_name(f, op), &settled, err);
   if (code != 0) return code;
   int64_t blocks =
       occupancy(device, f, (int64_t)volume(launch->block), launch->shared);
   code = check_launch(device, f, launch, shown_name(f, op), blocks, err);
   if (code != 0) return code;
-  tps_sim_tidy(device);
   tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_LAUNCH, op);
-  if (task != NULL && prepare(device, f, launch, blocks, task))
-    return tps_sim_queue((tps_sim_stream *)stream, task, err);
+  if (task != NULL && prepare(device, f, launch, blocks, task)) {
+    *out = task;
+    return 0;
+  }
   if (task != NULL) tps_sim_discard(task);
   return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
+}
+
+int tps_sim_launch_kernel(tps_device *face, tps_device_kernel *kernel,
+                          const tps_launch *launch, tps_device_stream *stream,
+                          tps_op *op, tps_error *err) {
+  tps_sim_device *device = to_device(face);
+  tps_sim_task *task;
+  int code = tps_sim_refuse(device, err);
+  if (code == 0)
+    code = tps_sim_launch_task(device, kernel, launch, op, &task, err);
+  if (code != 0) return code;
+  tps_sim_launch_number(task);
+  tps_sim_tidy(device);
+  return tps_sim_queue((tps_sim_stream *)stream, task, err);
 }

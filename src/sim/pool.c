@@ -83,7 +83,7 @@ static void destroy_launches(tps_sim_task *garbage) {
     tps_sim_task *task = garbage;
     garbage = task->next;
     tps_sim_device *device = task->device;
-    free(task->u.run.order);
+    tps_sim_order_unref(task->u.run.order);
     if (task->u.run.launch != NULL) tps_sim_launch_destroy(task->u.run.launch);
     if (task->u.run.module != NULL) tps_sim_module_unref(task->u.run.module);
     free(task);
@@ -161,10 +161,8 @@ void tps_sim_drain(tps_sim_device *device) {
   tps_sim_pool *pool = device->pool;
   tps_sim_lock(pool);
   device->closing = true;
-  for (tps_sim_stream *s = device->streams; s != NULL; s = s->next)
-    if (s->head != NULL && s->head->ring_next != NULL)
-      tps_sim_cut_short(s->head, TPS_INVALID_DEVICE,
-                        "the simulated device is closed");
+  tps_sim_cut_short(device, TPS_INVALID_DEVICE,
+                    "the simulated device is closed");
   tps_sim_advance_all(device);
   tps_sim_advance(pool);
   tps_sim_unlock(pool);

@@ -11,6 +11,9 @@
  * a chunk of a copy. Parts that are set aside in the middle (blocks only) stay
  * with their task until somebody picks them up again.
  *
+ * The launch of a graph is one task of its stream, which starts the graph's
+ * nodes: each is a task in no stream, started when those before it are done.
+ *
  * One lock, the pool's, guards all of this; it is held for scheduling decisions
  * only, never while parts run. One pool serves all simulated devices of the
  * process: they share its processors, and priorities hold across them.
@@ -43,6 +46,9 @@ typedef struct tps_sim_event tps_sim_event;
 typedef struct tps_sim_record tps_sim_record;
 typedef struct tps_sim_module tps_sim_module;
 typedef struct tps_sim_function tps_sim_function;
+typedef struct tps_sim_graph tps_sim_graph;
+typedef struct tps_sim_plan tps_sim_plan;
+typedef struct tps_sim_node tps_sim_node;
 typedef struct tps_sim_device tps_sim_device;
 typedef struct tps_sim_pool tps_sim_pool;
 
@@ -68,7 +74,9 @@ typedef enum tps_sim_task_kind {
   TPS_SIM_TASK_FREE,
   TPS_SIM_TASK_RECORD,
   TPS_SIM_TASK_WAIT,
-  TPS_SIM_TASK_NOTIFY
+  TPS_SIM_TASK_NOTIFY,
+  TPS_SIM_TASK_GRAPH,    /* a launch of one */
+  TPS_SIM_TASK_CONDITION /* in a graph only */
 } tps_sim_task_kind;
 
 /* A block that was set aside. */
@@ -84,15 +92,16 @@ typedef struct tps_sim_asides {
 
 /* What the engine is to launch. */
 typedef struct tps_sim_order {
+  atomic_int refs; /* of tasks */
   tps_sim_function *function;
   tps_launch shape;
-  uint64_t seed;
   unsigned char params[];
 } tps_sim_order;
 
 struct tps_sim_task {
-  tps_sim_task *next; /* in the stream, later in the garbage */
-  tps_sim_stream *stream;
+  tps_sim_task *next;     /* in the stream, later in the garbage */
+  tps_sim_stream *stream; /* of a graph's node: where the graph runs */
+  tps_sim_node *node;     /* whose task this is, or NULL */
   tps_sim_device *device;
   tps_op *op;      /* a reference */
   uint64_t number; /* +1 for each task of the pool */
@@ -126,6 +135,7 @@ struct tps_sim_task {
       tps_sim_order *order;
       tps_sim_launch *launch; /* NULL until its turn comes */
       tps_sim_module *module; /* a reference */
+      uint64_t seed;
       uint64_t stride,
           offset; /* block of part i: (i × stride + offset) % parts */
       bool cooperative;
@@ -148,6 +158,15 @@ struct tps_sim_task {
       void (*call)(void *data, bool failed);
       void *data;
     } notice;
+    struct {
+      tps_sim_graph *graph; /* a reference to each */
+      tps_sim_plan *plan;
+    } graph;
+    struct {
+      uint64_t flag;
+      uint64_t began_ns;
+      bool loop;
+    } condition;
   } u;
 };
 
@@ -259,6 +278,7 @@ struct tps_sim_pool {
   unsigned runnable;  /* tasks in the rings */
   unsigned fruitless; /* turns in a row that ended in a yield */
   tps_sim_stream *to_advance;
+  tps_sim_node *ready, *ready_last; /* nodes of graphs, to be started */
   tps_sim_task *garbage;    /* launches to be destroyed without the lock */
   tps_sim_module *unloaded; /* modules, likewise */
   tps_sim_device *devices;
@@ -340,9 +360,9 @@ bool tps_sim_ensure_worker(tps_sim_pool *pool);
 bool tps_sim_rest_for(tps_sim_pool *pool, uint64_t ns);
 /* Puts a started task before the workers. */
 void tps_sim_offer(tps_sim_pool *pool, tps_sim_task *task);
-/* No further parts of a task that was offered; those that were begun
- * are run out (the engine ends each at its next turn). */
-void tps_sim_cut_short(tps_sim_task *task, int code, const char *message);
+/* No further parts of the device's tasks that were offered; those that were
+ * begun are run out (the engine ends each at its next turn). */
+void tps_sim_cut_short(tps_sim_device *device, int code, const char *message);
 
 /* --- streams.c ------------------------------------------------------------ */
 
@@ -360,6 +380,12 @@ int tps_sim_link_task(tps_sim_stream *stream, tps_sim_task *task,
 void tps_sim_discard(tps_sim_task *task);
 /* Takes over `task`, also when it fails. */
 int tps_sim_queue(tps_sim_stream *stream, tps_sim_task *task, tps_error *err);
+/* Lock held. Starts a task whose turn has come. */
+void tps_sim_start(tps_sim_task *task);
+/* Lock held. Whether queued work of the device is dropped, not run. */
+bool tps_sim_is_doomed(tps_sim_device *device);
+/* Lock held. Gives back what a task holds, and the task. */
+void tps_sim_release(tps_sim_task *task);
 /* Lock held. A started task has ended: wakes whoever waits, frees it. */
 void tps_sim_task_finish(tps_sim_task *task, bool failed);
 /* Lock held. Starts the stream's first task, which waits for nothing. */
@@ -428,6 +454,15 @@ bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err);
 #define TPS_SIM_INLINE 4096u
 void tps_sim_transfer_part(const tps_sim_task *task, uint64_t part);
 
+/* Tasks of their own, checked but not queued. */
+int tps_sim_copy_task(tps_sim_device *device, tps_device *to_face, uint64_t to,
+                      tps_device *from_face, uint64_t from,
+                      const tps_rows *rows, tps_op *op, tps_sim_task **out,
+                      tps_error *err);
+int tps_sim_fill_task(tps_sim_device *device, uint64_t to, uint64_t pattern,
+                      unsigned width, uint64_t count, tps_op *op,
+                      tps_sim_task **out, tps_error *err);
+
 int tps_sim_memory_allocate(tps_device *, uint64_t bytes, tps_device_stream *,
                             tps_op *op, uint64_t *address, tps_error *err);
 int tps_sim_memory_free(tps_device *, uint64_t address, tps_device_stream *,
@@ -454,6 +489,13 @@ int tps_sim_fill(tps_device *, uint64_t to, uint64_t pattern, unsigned width,
 
 void tps_sim_module_unref(tps_sim_module *module);
 int tps_sim_launch_begin(tps_sim_task *task, tps_error *err);
+/* A task of its own, checked but not queued. */
+int tps_sim_launch_task(tps_sim_device *device, tps_device_kernel *kernel,
+                        const tps_launch *given, tps_op *op, tps_sim_task **out,
+                        tps_error *err);
+/* What another launch of the same is numbered by: its seed, its blocks' order. */
+void tps_sim_launch_number(tps_sim_task *task);
+void tps_sim_order_unref(tps_sim_order *order);
 int tps_sim_module_load(tps_device *, tps_image_kind, const void *image,
                         size_t size, const char *probe, tps_device_module **out,
                         tps_error *err);
@@ -474,6 +516,30 @@ int tps_sim_global_find(tps_device *, tps_device_module *, const char *name,
                         uint64_t *address, uint64_t *bytes, tps_error *err);
 int tps_sim_launch_kernel(tps_device *, tps_device_kernel *, const tps_launch *,
                           tps_device_stream *, tps_op *op, tps_error *err);
+
+/* --- graphs.c ------------------------------------------------------------- */
+
+/* Lock held. The turn of a graph's launch has come. */
+void tps_sim_graph_start(tps_sim_task *task);
+/* Lock held. Of a GRAPH task that has ended or was never queued. */
+void tps_sim_graph_release(tps_sim_task *task);
+/* Lock held. A node's task has ended. */
+void tps_sim_node_finish(tps_sim_task *task, bool failed);
+/* Lock held. A conditional node looks at its flag. */
+void tps_sim_condition_decide(tps_sim_task *task);
+/* Lock held. Starts the nodes of pool->ready. */
+void tps_sim_start_ready(tps_sim_pool *pool);
+
+int tps_sim_graph_build(tps_device *, const tps_graph_node_list *,
+                        tps_device_graph **out, tps_error *err);
+int tps_sim_graph_change(tps_device *, tps_device_graph *,
+                         const tps_graph_node_list *, uint32_t index,
+                         tps_error *err);
+int tps_sim_graph_update(tps_device *, tps_device_graph *,
+                         const tps_graph_node_list *, tps_error *err);
+int tps_sim_graph_launch(tps_device *, tps_device_graph *, tps_device_stream *,
+                         tps_op *op, tps_error *err);
+void tps_sim_graph_destroy(tps_device *, tps_device_graph *);
 
 /* --- device.c ------------------------------------------------------------- */
 

@@ -25,8 +25,7 @@ int tps_sim_refuse(tps_sim_device *device, tps_error *err) {
   return err->code;
 }
 
-/* Queued work of such a device is dropped, not run. */
-static bool is_doomed(tps_sim_device *device) {
+bool tps_sim_is_doomed(tps_sim_device *device) {
   return device->closing ||
          atomic_load_explicit(&device->faulted, memory_order_relaxed);
 }
@@ -152,11 +151,12 @@ tps_sim_task *tps_sim_task_new(tps_sim_device *device, tps_sim_task_kind kind,
 }
 
 /* Launches are destroyed without the lock: that takes a while. */
-static void release(tps_sim_task *task) {
+void tps_sim_release(tps_sim_task *task) {
   tps_op_unref(task->op);
   free(task->edges);
   if (task->kind == TPS_SIM_TASK_RECORD || task->kind == TPS_SIM_TASK_WAIT)
     tps_sim_record_unref(task->u.record);
+  if (task->kind == TPS_SIM_TASK_GRAPH) tps_sim_graph_release(task);
   if (task->kind != TPS_SIM_TASK_LAUNCH) {
     free(task);
     return;
@@ -210,6 +210,11 @@ void tps_sim_task_finish(tps_sim_task *task, bool failed) {
   tps_sim_stream *stream = task->stream;
   tps_sim_pool *pool = task->device->pool;
   if (is_awaited(task)) pthread_cond_broadcast(&pool->quiet);
+  if (task->node != NULL) {
+    op_finished(task->op, failed);
+    tps_sim_node_finish(task, failed);
+    return;
+  }
   stream->head = task->next;
   if (stream->head == NULL) stream->tail = NULL;
   free_dependants(task);
@@ -222,7 +227,7 @@ void tps_sim_task_finish(tps_sim_task *task, bool failed) {
   }
   op_finished(task->op, failed);
   uint64_t number = task->number;
-  release(task);
+  tps_sim_release(task);
   atomic_store_explicit(&stream->done, number, memory_order_release);
   wake(pool, &stream->waiters, number);
   to_advance(stream);
@@ -241,9 +246,9 @@ static void start_transfer(tps_sim_task *task) {
   }
 }
 
-static void start(tps_sim_task *task) {
+void tps_sim_start(tps_sim_task *task) {
   task->started = true;
-  if (is_doomed(task->device)) {
+  if (tps_sim_is_doomed(task->device)) {
     unlink_all(task);
     tps_sim_task_finish(task, true);
     return;
@@ -262,10 +267,12 @@ static void start(tps_sim_task *task) {
   case TPS_SIM_TASK_FREE:
   case TPS_SIM_TASK_WAIT:
   case TPS_SIM_TASK_NOTIFY: tps_sim_task_finish(task, false); break;
+  case TPS_SIM_TASK_GRAPH: tps_sim_graph_start(task); break;
+  case TPS_SIM_TASK_CONDITION: tps_sim_offer(task->device->pool, task); break;
   }
 }
 
-void tps_sim_start_head(tps_sim_stream *stream) { start(stream->head); }
+void tps_sim_start_head(tps_sim_stream *stream) { tps_sim_start(stream->head); }
 
 static void stream_free(tps_sim_stream *stream) {
   tps_sim_chance_remove(stream);
@@ -281,17 +288,19 @@ static void advance(tps_sim_stream *stream) {
     if (stream->destroyed && stream->adopters == 0) stream_free(stream);
   } else if (head->started) {
     return;
-  } else if (is_doomed(stream->device)) {
-    start(head);
+  } else if (tps_sim_is_doomed(stream->device)) {
+    tps_sim_start(head);
   } else if (head->blockers == 0) {
     if (stream->device->pool->seed != 0) tps_sim_chance_add(stream);
-    else start(head);
+    else tps_sim_start(head);
   }
 }
 
 void tps_sim_advance(tps_sim_pool *pool) {
-  while (pool->to_advance != NULL) {
+  while (pool->to_advance != NULL || pool->ready != NULL) {
+    tps_sim_start_ready(pool);
     tps_sim_stream *stream = pool->to_advance;
+    if (stream == NULL) continue;
     pool->to_advance = stream->advance_next;
     stream->to_advance = false;
     advance(stream);
@@ -304,14 +313,12 @@ void tps_sim_advance_all(tps_sim_device *device) {
 }
 
 void tps_sim_device_fault(tps_sim_device *device, const tps_error *fault) {
-  if (is_doomed(device)) return;
+  if (tps_sim_is_doomed(device)) return;
   device->fault = *fault;
   if (!tps_code_sticky(fault->code)) /* as every fault is */
     device->fault.code = TPS_LAUNCH_FAILED;
   atomic_store_explicit(&device->faulted, true, memory_order_release);
-  for (tps_sim_stream *s = device->streams; s != NULL; s = s->next)
-    if (s->head != NULL && s->head->ring_next != NULL)
-      tps_sim_cut_short(s->head, fault->code, fault->message);
+  tps_sim_cut_short(device, fault->code, fault->message);
   tps_sim_advance_all(device);
 }
 
@@ -320,14 +327,14 @@ void tps_sim_device_fault(tps_sim_device *device, const tps_error *fault) {
 void tps_sim_discard(tps_sim_task *task) {
   tps_sim_pool *pool = task->device->pool;
   tps_sim_lock(pool);
-  release(task);
+  tps_sim_release(task);
   tps_sim_unlock(pool);
 }
 
 static bool needs_worker(const tps_sim_task *task) {
   if (task->device->pool->seed != 0) return true;
   return task->kind == TPS_SIM_TASK_LAUNCH || task->kind == TPS_SIM_TASK_COPY ||
-         task->kind == TPS_SIM_TASK_FILL;
+         task->kind == TPS_SIM_TASK_FILL || task->kind == TPS_SIM_TASK_GRAPH;
 }
 
 /* How many edges the implicit order of `stream` asks for now, at the most. */

@@ -260,16 +260,13 @@ bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err) {
 
 /* --- copies and fills ----------------------------------------------------- */
 
-int tps_sim_copy_rows(tps_device *face, uint64_t to, tps_device *to_face,
-                      uint64_t from, tps_device *from_face,
-                      const tps_rows *rows, tps_device_stream *stream,
-                      tps_op *op, tps_error *err) {
-  tps_sim_device *device = to_device(face);
+int tps_sim_copy_task(tps_sim_device *device, tps_device *to_face, uint64_t to,
+                      tps_device *from_face, uint64_t from,
+                      const tps_rows *rows, tps_op *op, tps_sim_task **out,
+                      tps_error *err) {
   uint64_t last = rows->count - 1;
-  int code = tps_sim_refuse(device, err);
-  if (code == 0)
-    code = check_range(to_device(to_face), to,
-                       last * rows->to_pitch + rows->bytes, "copy", err);
+  int code = check_range(to_device(to_face), to,
+                         last * rows->to_pitch + rows->bytes, "copy", err);
   if (code == 0)
     code = check_range(to_device(from_face), from,
                        last * rows->from_pitch + rows->bytes, "copy", err);
@@ -284,6 +281,21 @@ int tps_sim_copy_rows(tps_device *face, uint64_t to, tps_device *to_face,
   task->u.copy.from_pitch = rows->from_pitch;
   task->u.copy.to_device = to_device(to_face);
   task->u.copy.from_device = to_device(from_face);
+  *out = task;
+  return 0;
+}
+
+int tps_sim_copy_rows(tps_device *face, uint64_t to, tps_device *to_face,
+                      uint64_t from, tps_device *from_face,
+                      const tps_rows *rows, tps_device_stream *stream,
+                      tps_op *op, tps_error *err) {
+  tps_sim_device *device = to_device(face);
+  tps_sim_task *task;
+  int code = tps_sim_refuse(device, err);
+  if (code == 0)
+    code = tps_sim_copy_task(device, to_face, to, from_face, from, rows, op,
+                             &task, err);
+  if (code != 0) return code;
   return tps_sim_queue((tps_sim_stream *)stream, task, err);
 }
 
@@ -322,22 +334,34 @@ static int check_fill(tps_sim_device *device, uint64_t to, unsigned width,
   return count == 0 ? 0 : check_range(device, to, count * width, "fill", err);
 }
 
-int tps_sim_fill(tps_device *face, uint64_t to, uint64_t pattern,
-                 unsigned width, uint64_t count, tps_device_stream *stream,
-                 tps_op *op, tps_error *err) {
-  tps_sim_device *device = to_device(face);
-  int code = tps_sim_refuse(device, err);
-  if (code == 0) code = check_fill(device, to, width, count, err);
+int tps_sim_fill_task(tps_sim_device *device, uint64_t to, uint64_t pattern,
+                      unsigned width, uint64_t count, tps_op *op,
+                      tps_sim_task **out, tps_error *err) {
+  int code = check_fill(device, to, width, count, err);
   if (code != 0) return code;
-  if (count == 0) {
-    tps_sim_op_ran(op);
-    return 0;
-  }
   tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_FILL, op);
   if (task == NULL) return no_memory(err);
   task->u.fill.to = to;
   task->u.fill.bytes = count * width;
   for (unsigned i = 0; i < 8; i++)
     task->u.fill.pattern[i] = (unsigned char)(pattern >> (i % width * 8));
+  *out = task;
+  return 0;
+}
+
+int tps_sim_fill(tps_device *face, uint64_t to, uint64_t pattern,
+                 unsigned width, uint64_t count, tps_device_stream *stream,
+                 tps_op *op, tps_error *err) {
+  tps_sim_device *device = to_device(face);
+  tps_sim_task *task;
+  int code = tps_sim_refuse(device, err);
+  if (code == 0)
+    code = tps_sim_fill_task(device, to, pattern, width, count, op, &task, err);
+  if (code != 0) return code;
+  if (count == 0) {
+    tps_sim_op_ran(op);
+    tps_sim_discard(task);
+    return 0;
+  }
   return tps_sim_queue((tps_sim_stream *)stream, task, err);
 }

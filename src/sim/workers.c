@@ -77,11 +77,16 @@ static void run_fresh(const tps_sim_turn *t, uint64_t part, result *r) {
   run_block(block, NULL, t->slice, r);
 }
 
+/* What the task's stream runs: the task itself, or the graph it is part of. */
+static const tps_op *queued_op(const tps_sim_task *task) {
+  return task->node == NULL ? task->op : task->stream->head->op;
+}
+
 static void begin(tps_sim_task *task, result *r) {
   tps_error err;
   r->finished = 1;
   if (tps_sim_launch_begin(task, &err) == 0) return;
-  err.stream = task->op->stream + 1;
+  err.stream = queued_op(task)->stream + 1;
   tps_op_where(task->op, err.where, sizeof err.where);
   r->faulted = true;
   r->fault = malloc(sizeof err);
@@ -97,6 +102,8 @@ static void run(const tps_sim_turn *t, result *r) {
     run_block(t->aside->block, t->aside, t->slice, r);
   } else if (task->kind == TPS_SIM_TASK_LAUNCH) {
     for (uint64_t i = 0; i < t->count; i++) run_fresh(t, t->first + i, r);
+  } else if (task->kind == TPS_SIM_TASK_CONDITION) {
+    r->finished = t->count; /* a turn, lest a loop keeps the lock for ever */
   } else {
     for (uint64_t i = 0; i < t->count; i++)
       tps_sim_transfer_part(task, t->first + i);
@@ -125,13 +132,18 @@ static void append_shape(tps_error *err, const char *name,
   else snprintf(end, room, "%s %u, ", name, n[0]);
 }
 
-/* The launch itself, on a line of its own. */
-static void append_launch(tps_error *err, const tps_op *op) {
-  append_shape(err, "\n  grid", op->grid);
-  append_shape(err, "block", op->block);
+/* The launch itself, on a line of its own; of a graph's node the graph's, too. */
+static void append_launch(tps_error *err, const tps_sim_task *task) {
+  char where[512] = "";
+  const tps_op *op = queued_op(task);
+  append_shape(err, "\n  grid", task->op->grid);
+  append_shape(err, "block", task->op->block);
+  if (task->node != NULL) tps_op_where(op, where, sizeof where);
   size_t used = strlen(err->message);
-  snprintf(err->message + used, sizeof err->message - used, "stream %" PRIu64,
-           op->stream);
+  snprintf(err->message + used, sizeof err->message - used,
+           "%sstream %" PRIu64 "%s%s",
+           task->node != NULL ? "in a graph on " : "", op->stream,
+           where[0] != '\0' ? ", launched at " : "", where);
 }
 
 /* The launch's fault with what only the queue knows. */
@@ -139,8 +151,8 @@ static void describe_fault(tps_sim_task *task, tps_error *err) {
   memset(err, 0, sizeof *err);
   if (task->u.run.launch != NULL) tps_sim_launch_fault(task->u.run.launch, err);
   if (err->code == 0) tps_fail(err, TPS_LAUNCH_FAILED, "launch failed");
-  append_launch(err, task->op);
-  err->stream = task->op->stream + 1;
+  append_launch(err, task);
+  err->stream = queued_op(task)->stream + 1;
   if (err->where[0] == '\0')
     tps_op_where(task->op, err->where, sizeof err->where);
 }
@@ -153,10 +165,12 @@ static void complete(tps_sim_pool *pool, tps_sim_task *task) {
     describe_fault(task, &err);
     tps_sim_device_fault(task->device, &err);
   }
-  tps_sim_task_finish(task, task->failed);
+  if (task->kind == TPS_SIM_TASK_CONDITION && !task->failed)
+    tps_sim_condition_decide(task);
+  else tps_sim_task_finish(task, task->failed);
 }
 
-void tps_sim_cut_short(tps_sim_task *task, int code, const char *message) {
+static void cut_short(tps_sim_task *task, int code, const char *message) {
   if (task->kind == TPS_SIM_TASK_LAUNCH && !task->beginning &&
       task->u.run.launch != NULL)
     tps_sim_launch_cancel(task->u.run.launch, code, message);
@@ -164,6 +178,24 @@ void tps_sim_cut_short(tps_sim_task *task, int code, const char *message) {
   task->failed = true;
   if (is_spent(task)) complete(task->device->pool, task);
   else call_worker(task->device->pool);
+}
+
+/* One of the device's tasks in the rings that has not failed yet. */
+static tps_sim_task *find_running(const tps_sim_device *device) {
+  for (int level = 0; level < TPS_SIM_LEVELS; level++) {
+    tps_sim_task *first = device->pool->rings[level], *task = first;
+    if (first == NULL) continue;
+    do {
+      if (task->device == device && !task->failed) return task;
+      task = task->ring_next;
+    } while (task != first);
+  }
+  return NULL;
+}
+
+void tps_sim_cut_short(tps_sim_device *device, int code, const char *message) {
+  tps_sim_task *task;
+  while ((task = find_running(device)) != NULL) cut_short(task, code, message);
 }
 
 /* ", block (0,0,0), thread (0,0,0), program.cu:7" of a block set aside, if there
