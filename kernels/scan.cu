@@ -162,14 +162,14 @@ struct scratch {
   S slots[1]; // of all tiles, then of all groups
 };
 
-// `room`: cleared; tiles + groups slots. out may be x. `exclusive`: out[i] leaves
-// x[i] out.
+// `room`: cleared; tiles + groups slots; null where there is but one tile. out may be
+// x. `exclusive`: out[i] leaves x[i] out.
 extern "C" __global__ void __launch_bounds__(THREADS)
     scan(const T *x, U *out, i64 n, void *room, A init, bool exclusive) {
   __shared__ i64 ticket;
   __shared__ A totals[WARPS], prefix;
   scratch *s = (scratch *)room;
-  if (threadIdx.x == 0) ticket = atomicAdd(&s->ticket, 1ull);
+  if (threadIdx.x == 0) ticket = s ? atomicAdd(&s->ticket, 1ull) : 0;
   __syncthreads();
   i64 tile = ticket;
   i64 tiles = (n + TILE - 1) / TILE;
@@ -192,7 +192,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   if (warp == 0) {
     A all = totals[0];
     for (int w = 1; w < WARPS; w++) all = Op::of(all, totals[w]);
-    A before = before_tile(s->slots, s->slots + tiles, tile, all, init);
+    A before = init;
+    if (s) before = before_tile(s->slots, s->slots + tiles, tile, all, init);
     if (lane_id() == 0) prefix = before;
   }
   __syncthreads();

@@ -167,8 +167,9 @@ struct turn {
   C states[1]; // DIGITS of each tile
 };
 
-// `begin`: of this pass. `first` and `last`: this is the pass that makes keys from
-// what the user has, or that again.
+// begins: of this pass. `first` and `last`: this is the pass that makes keys from
+// what the user has, or that again. A single tile needs neither begins nor room: both
+// are null then.
 extern "C" __global__ void __launch_bounds__(THREADS)
     sort_pass(const void *keys_from, void *keys_to, const void *values_from,
               void *values_to, i64 n, const void *begins, void *room, u32 shift,
@@ -179,8 +180,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   __shared__ shared_room s;
   u32 warp = threadIdx.x / WARP, lane = lane_id();
   turn *t = (turn *)room;
-  C *states = t->states;
-  if (threadIdx.x == 0) s.tile = atomicAdd(&t->ticket, 1ull);
+  bool alone = room == nullptr;
+  if (threadIdx.x == 0) s.tile = alone ? 0 : atomicAdd(&t->ticket, 1ull);
   for (u32 w = 0; w < WARPS; w++) s.counts[w][threadIdx.x] = 0;
   __syncthreads();
   i64 tile = s.tile, base = tile * TILE;
@@ -219,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     s.counts[w][digit] = total;
     total += count;
   }
-  tell(states, tile, digit, tile == 0 ? WITH_ALL : ALONE, total);
+  if (!alone) tell(t->states, tile, digit, tile == 0 ? WITH_ALL : ALONE, total);
   u32 start = before_me(total);
   s.begin[digit] = start;
   __syncthreads();
@@ -228,9 +229,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     u32 d = digit_of(keys[i], shift);
     ranks[i] += s.begin[d] + s.counts[warp][d];
   }
-  u64 before = look_back(states, tile, digit);
-  if (tile != 0) tell(states, tile, digit, WITH_ALL, before + total);
-  s.to[digit] = begin[digit] + before - start;
+  if (alone) {
+    s.to[digit] = 0;
+  } else {
+    u64 before = look_back(t->states, tile, digit);
+    if (tile != 0) tell(t->states, tile, digit, WITH_ALL, before + total);
+    s.to[digit] = begin[digit] + before - start;
+  }
   __syncthreads();
 
 #pragma unroll

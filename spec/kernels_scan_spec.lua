@@ -246,14 +246,14 @@ describe("sort", function()
         if found == name then return value, i end
       end
     end
-    local inner = upvalue(K.sort, "sort")
-    local least, at = upvalue(inner, "SMALL")
+    local sort = upvalue(K.sort, "sort")
+    local least, at = upvalue(sort, "SMALL")
     assert.equal(1 << 30, least)
-    debug.setupvalue(inner, at, 0)
+    debug.setupvalue(sort, at, 0) -- which kernel_for and sort_tiles share
     local list = values(elements.generator(22), "i32", 9000, -1000, 1000)
     local x <close> = tp.buffer("i32", list)
     K.sort(x)
-    debug.setupvalue(inner, at, least)
+    debug.setupvalue(sort, at, least)
     table.sort(list)
     assert.same(list, x:read())
   end)
@@ -278,27 +278,28 @@ describe("sort", function()
 end)
 
 describe("sort_pairs", function()
+  local function check(g, key_type, value_type, n)
+    local keys, places, at = values(g, key_type, n, -20, 20), {}, {}
+    for i = 1, n do places[i], at[i] = i % 100, i end
+    local k <close> = elements.slice(key_type, keys, 2)
+    local v <close> = elements.slice(value_type, places, 3)
+    local a, b = K.sort_pairs(k, v)
+    assert.is_true(a == k and b == v)
+    table.sort(at, function(i, j)
+      if keys[i] ~= keys[j] then return keys[i] < keys[j] end
+      return i < j
+    end)
+    local sorted, moved = {}, {}
+    for i = 1, n do sorted[i], moved[i] = keys[at[i]], places[at[i]] end
+    assert.same(sorted, k:read())
+    for i, got in ipairs(v:read()) do assert.equal(moved[i], got // 1) end
+  end
+
   it("is stable, and moves values of any size along", function()
     local g = elements.generator(21)
     for _, pair in ipairs { { "i32", "i32" }, { "u8", "i16" }, { "f32", "f64" },
       { "u64", "u8" } } do
-      local n = 6000
-      local keys = values(g, pair[1], n, -20, 20)
-      local k <close> = elements.slice(pair[1], keys, 2)
-      local places, at = {}, {}
-      for i = 1, n do places[i], at[i] = i % 100, i end
-      local v <close> = elements.slice(pair[2], places, 3)
-      local a, b = K.sort_pairs(k, v)
-      assert.is_true(a == k and b == v)
-      table.sort(at, function(i, j)
-        if keys[i] ~= keys[j] then return keys[i] < keys[j] end
-        return i < j
-      end)
-      local sorted, moved = {}, {}
-      for i = 1, n do sorted[i], moved[i] = keys[at[i]], places[at[i]] end
-      assert.same(sorted, k:read())
-      local got = v:read()
-      for i = 1, n do assert.equal(moved[i], got[i] // 1) end
+      for _, n in ipairs { 1000, 4096, 6000 } do check(g, pair[1], pair[2], n) end
     end
   end)
 

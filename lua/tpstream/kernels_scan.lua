@@ -63,7 +63,8 @@ local function scan(name, exclusive, x, out, opts)
   local kernel = lib.kernel("scan", "scan", t.short, u.short, op)
   local tiles = lib.ceil(n, tile_of(t, u))
   local slots = tiles + lib.ceil(tiles, GROUP)
-  local room <close> = lib.scratch(16 + slots * (u.size == 8 and 24 or 8), true)
+  local room <close> = tiles > 1
+    and lib.scratch(16 + slots * (u.size == 8 and 24 or 8), true) or nil
   kernel:launch({ grid = tiles, block = THREADS }, x, out, n, room, init, exclusive)
   return out
 end

@@ -13,25 +13,35 @@ local function order_of(t, descending)
   return type + (descending and DESCENDING or 0)
 end
 
--- Sorts by each byte in turn, from one pair of buffers to the other and back.
-local function sort(keys, values, t, v, n, order)
-  local function kernel(name)
-    local value = v and v.size or 0
-    if n < SMALL then return lib.kernel("sort", name, t.size, value) end
-    return lib.kernel("sort", name, t.size, value, 1)
+local function kernel_for(name, t, v, n)
+  local value = v and v.size or 0
+  if n < SMALL then return lib.kernel("sort", name, t.size, value) end
+  return lib.kernel("sort", name, t.size, value, 1)
+end
+
+-- One block reads all before it writes: in place, without scratch memory.
+local function sort_tile(keys, values, t, v, n, order)
+  local pass = kernel_for("sort_pass", t, v, n)
+  for p = 1, t.size do
+    pass:launch({ grid = 1, block = THREADS }, keys, keys, values, values, n, nil, nil,
+      8 * (p - 1), order, p == 1, p == t.size)
   end
+end
+
+-- Sorts by each byte in turn, from one pair of buffers to the other and back.
+local function sort_tiles(keys, values, t, v, n, order)
   local word = n < SMALL and 4 or 8
   local passes, tiles = t.size, lib.ceil(n, TILE)
   local counts <close> = lib.scratch(passes * DIGITS * 8, true)
   -- A ticket, and the states of the tiles' digits.
   local turn <close> = lib.scratch(8 + tiles * DIGITS * word)
   local other <close> = lib.tp.buffer(t.name, n)
-  local other_values = v and lib.tp.buffer(v.name, n)
+  local other_values <close> = v and lib.tp.buffer(v.name, n) or nil
   local work = lib.ceil(n, THREADS * (16 // t.size))
-  kernel "sort_count":launch({ grid = lib.blocks(work, EACH), block = THREADS },
-    keys, n, counts, order)
-  kernel "sort_begin":launch({ grid = passes, block = DIGITS }, counts)
-  local pass = kernel "sort_pass"
+  kernel_for("sort_count", t, v, n):launch(
+    { grid = lib.blocks(work, EACH), block = THREADS }, keys, n, counts, order)
+  kernel_for("sort_begin", t, v, n):launch({ grid = passes, block = DIGITS }, counts)
+  local pass = kernel_for("sort_pass", t, v, n)
   local from, to, values_from, values_to = keys, other, values, other_values
   for p = 1, passes do
     local begin <close> = counts:slice((p - 1) * DIGITS * 8 + 1, DIGITS * 8)
@@ -44,7 +54,11 @@ local function sort(keys, values, t, v, n, order)
     other:copy_to(keys)
     if v then other_values:copy_to(values) end
   end
-  if v then other_values:close() end
+end
+
+local function sort(keys, values, t, v, n, order)
+  local by = n <= TILE and n < SMALL and sort_tile or sort_tiles
+  by(keys, values, t, v, n, order)
 end
 
 local OPTIONS = { descending = "boolean" }
