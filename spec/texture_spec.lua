@@ -676,3 +676,94 @@ end
     end)
   end
 end)
+
+local HANDLES = [=[
+typedef cudaTextureObject_t tex;
+typedef cudaSurfaceObject_t surf;
+__device__ __noinline__ float inner(tex t, int i) { return tex1D<float>(t, i + .5f); }
+extern "C" {
+__global__ void both(tex t, surf s, float *o) {
+  int i = threadIdx.x;
+  o[i] = tex1D<float>(t, i + .5f);
+  surf1Dwrite(o[i], s, 4 * i);
+}
+__global__ void called(tex t, float *o, unsigned long long n) {
+  if (threadIdx.x < n) o[threadIdx.x] = inner(t, threadIdx.x);
+}
+__global__ void either(tex a, tex b, int which, float *o) {
+  *o = tex1D<float>(which ? a : b, .5f);
+}
+__global__ void sizes(surf s, int *o) {
+  asm("suq.width.b32 %0, [%1];" : "=r"(*o) : "l"(s));
+}
+}
+]=]
+
+describe("parameters that are handles", function()
+  local handles, b, t, s, o
+  setup(function()
+    b = tp.buffer("f32", { 1, 2, 3, 4 })
+    t, s = tp.texture(b, {}), tp.surface(b, {})
+    o = tp.zeros("f32", 4)
+  end)
+  teardown(function()
+    o:close() t:close() s:close() b:close()
+  end)
+
+  local shape = { grid = 1, block = 4 }
+  local function refused(said, name, ...)
+    local k <close> = handles:kernel(name)
+    local ok, e = pcall(k.launch, k, shape, ...)
+    assert.is_false(ok)
+    assert.is_truthy(tostring(e):find(said, 1, true), tostring(e))
+  end
+
+  local function types(name)
+    local list = {}
+    for i, p in ipairs(handles:kernel(name):params()) do list[i] = p.type end
+    return list
+  end
+
+  it("have CUDA's names", function()
+    handles = tp.compile(HANDLES)
+    assert.same({ "cudaTextureObject_t", "cudaSurfaceObject_t", "float*" },
+      types "both")
+    assert.same({ "cudaTextureObject_t", "float*", "unsigned long long" },
+      types "called")
+    assert.same({ "cudaTextureObject_t", "cudaTextureObject_t", "int", "float*" },
+      types "either")
+    assert.same({ "cudaSurfaceObject_t", "int*" }, types "sizes")
+    handles:close()
+  end)
+
+  it("take what the kernel uses them as, and nothing else", function()
+    handles = tp.compile(HANDLES)
+    refused("kernel 'both': argument #1 (cudaTextureObject_t): a texture expected, got "
+      .. "a surface", "both", s, s, o)
+    refused("kernel 'both': argument #2 (cudaSurfaceObject_t): a surface expected, got "
+      .. "a texture", "both", t, t, o)
+    refused("argument #2 (cudaSurfaceObject_t): tpstream.Surface or integer expected, "
+      .. "got tpstream.Buffer", "both", t, b, o)
+    refused("argument #1 (cudaTextureObject_t): tpstream.Texture or integer expected, "
+      .. "got tpstream.Buffer", "called", b, o, 4)
+    refused("argument #2 (cudaTextureObject_t): a texture expected, got a surface",
+      "either", t, s, 0, o)
+    refused("tpstream.Texture or integer expected, got string", "called", "x", o, 4)
+    handles:kernel "both":launch(shape, t, s, o)
+    assert.same({ 1, 2, 3, 4 }, o:read())
+    handles:kernel "called":launch(shape, t:handle(), o, 2)
+    assert.same({ 1, 2, 3, 4 }, o:read())
+    handles:close()
+  end)
+
+  it("do so without C++ types, too", function()
+    local compiled <close> = program("texture_handles", HANDLES)
+    handles = tp.load(compiled:ptx())
+    refused("argument #1 (.u64): a texture expected, got a surface", "called", s, o, 4)
+    refused("argument #1 (.u64): a texture expected, got a buffer", "called", b, o, 4)
+    refused("argument #1 (.u64): a surface expected, got a texture", "sizes", t, o)
+    handles:kernel "called":launch(shape, t, o, 4)
+    assert.same({ 1, 2, 3, 4 }, o:read())
+    handles:close()
+  end)
+end)

@@ -21,6 +21,10 @@ typedef enum tps_access {
   TPS_ACCESS_UNKNOWN = 7 /* lost track of: counts as both */
 } tps_access;
 
+/* What a kernel takes a parameter's value for, if it is the handle of a texture or
+ * of a surface; both at once, or neither, where the PTX doesn't tell. */
+enum { TPS_HANDLE_TEXTURE = 1, TPS_HANDLE_SURFACE = 2 };
+
 /* How sure the type is. PTX alone tells .u64, not whether it is a pointer. */
 typedef enum tps_certainty {
   TPS_BY_SIZE, /* size known only: a CUBIN's parameter */
@@ -36,6 +40,7 @@ typedef struct tps_param {
   uint8_t dtype;     /* tps_dtype; of a pointer, what it points to */
   uint8_t certainty; /* tps_certainty */
   uint8_t access;    /* tps_access, of pointers */
+  uint8_t handle;    /* TPS_HANDLE_… */
   bool pointer;      /* known to be one; BY_PTX .u64 has false: may be either */
   bool is_const;     /* pointer to const */
   bool is_struct;    /* takes a string of exactly `size` bytes */

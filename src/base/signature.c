@@ -158,11 +158,25 @@ static bool agrees(const tps_kernel_desc *kernel, const tps_node *params) {
   return i == kernel->param_count;
 }
 
+/* CUDA's names for handles are but other names of an integer type, which mangled
+ * names don't keep: what the kernel does with the value tells. */
+static const char *handle_type(const tps_param *param, const meaning *m) {
+  if (m->dtype != TPS_UINT64 || m->pointer || m->is_struct) return NULL;
+  switch (param->handle) {
+  case TPS_HANDLE_TEXTURE: return "cudaTextureObject_t";
+  case TPS_HANDLE_SURFACE: return "cudaSurfaceObject_t";
+  default: return NULL;
+  }
+}
+
 /* An enum and a struct look alike in a name, but PTX passes the one as a number
  * and the other as bytes: is_struct has been set from that. */
 static int apply_type(tps_mangle *mangle, tps_param *param, const tps_node *n) {
   meaning m = type_meaning(n);
-  int code = replace(&param->type, text_or(mangle, n, false, "(long type)"));
+  const char *handle = handle_type(param, &m);
+  int code =
+      replace(&param->type, handle ? strdup(handle)
+                                   : text_or(mangle, n, false, "(long type)"));
   if (code != 0) return code;
   if (m.undecided && !param->is_struct && param->certainty != TPS_BY_SIZE)
     return 0;

@@ -193,6 +193,23 @@ static inline void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
       (tps_use){memory, b->first, tps_buffer_bytes(b), p->access, NULL};
 }
 
+/* What the kernel does with the parameter tells what it has to be. */
+static TPS_COLD void check_handle(lua_State *L, const tps_lua_kernel *k,
+                                  uint32_t i, int index) {
+  uint8_t wanted = k->kernel->desc->params[i].handle;
+  if (wanted == 0) return;
+  bool texture = tps_to(L, index, TPS_TYPE_TEXTURE) != NULL;
+  bool surface = tps_to(L, index, TPS_TYPE_SURFACE) != NULL;
+  if (wanted == TPS_HANDLE_TEXTURE && !texture)
+    bad_argument(L, k, i,
+                 surface ? "a texture expected, got a surface"
+                         : "a texture expected, got a buffer");
+  if (wanted == TPS_HANDLE_SURFACE && !surface)
+    bad_argument(L, k, i,
+                 texture ? "a surface expected, got a texture"
+                         : "a surface expected, got a buffer");
+}
+
 /* The same for a texture or a surface, where the parameter has room for a
  * handle: 64 bits that are no pointer. False: it is none. */
 static TPS_COLD bool put_view(lua_State *L, tps_lua_kernel *k, uint32_t i,
@@ -202,6 +219,7 @@ static TPS_COLD bool put_view(lua_State *L, tps_lua_kernel *k, uint32_t i,
   bool handle = p->size == 8 && !k->kernel->desc->params[i].pointer;
   tps_lua_view *box = handle ? tps_to_view(L, index) : NULL;
   if (box == NULL) return false;
+  check_handle(L, k, i, index);
   tps_view *view = box->view;
   if (view == NULL)
     bad_argument(L, k, i,
@@ -254,19 +272,28 @@ static void put_pointer(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
   }
 }
 
+/* What a parameter of 64 bits takes. */
+static const char *addressed(const tps_lua_kernel *k, uint32_t i) {
+  switch (k->kernel->desc->params[i].handle) {
+  case TPS_HANDLE_TEXTURE: return "tpstream.Texture, nil or integer";
+  case TPS_HANDLE_SURFACE: return "tpstream.Surface, nil or integer";
+  default: return "tpstream.Buffer, nil or integer";
+  }
+}
+
 static void put_address(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
                         tps_device *device, uint32_t *uses) {
   unsigned char *to = k->kernel->block + k->plans[i].offset;
   tps_lua_buffer *b = (tps_lua_buffer *)tps_to(L, index, TPS_TYPE_BUFFER);
   if (b != NULL) {
+    check_handle(L, k, i, index);
     put_buffer(L, k, i, b, device, uses);
   } else if (lua_isnil(L, index)) {
     memset(to, 0, 8);
   } else if (!lua_isuserdata(L, index) ||
              !put_view(L, k, i, index, device, uses)) {
     tps_fit fit = tps_element_from(L, index, TPS_UINT64, to);
-    if (fit == TPS_NOT_A_NUMBER)
-      bad_type(L, k, i, index, "tpstream.Buffer, nil or integer");
+    if (fit == TPS_NOT_A_NUMBER) bad_type(L, k, i, index, addressed(k, i));
     if (fit != TPS_FITS) bad_number(L, k, i, index, TPS_UINT64, fit);
   }
 }
@@ -342,6 +369,11 @@ static void put_element(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
     return;
   }
   tps_fit fit = tps_element_from(L, index, p->dtype, to);
+  uint8_t handle = k->kernel->desc->params[i].handle;
+  if (fit == TPS_NOT_A_NUMBER && handle == TPS_HANDLE_TEXTURE)
+    bad_type(L, k, i, index, "tpstream.Texture or integer");
+  if (fit == TPS_NOT_A_NUMBER && handle == TPS_HANDLE_SURFACE)
+    bad_type(L, k, i, index, "tpstream.Surface or integer");
   if (fit != TPS_FITS) bad_number(L, k, i, index, p->dtype, fit);
 }
 

@@ -18,10 +18,14 @@
 #include "ptx/words.h"
 
 enum { MOST_INPUTS = 256, MOST_PASSES = 100, MOST_ROUNDS = 50 };
+enum {
+  IS_TEXTURE = TPS_HANDLE_TEXTURE << TPS_PTX_HANDLE_SHIFT,
+  IS_SURFACE = TPS_HANDLE_SURFACE << TPS_PTX_HANDLE_SHIFT
+};
 
 typedef struct summary {
   const tps_ptx_function *f;
-  uint8_t *inputs;   /* tps_access each */
+  uint8_t *inputs;   /* as in tps_ptx_access */
   uint64_t *returns; /* a set of inputs for each return parameter */
   uint32_t words;    /* of a set */
 } summary;
@@ -259,18 +263,31 @@ static void step(state *s, const tps_ptx_instruction *i) {
   case TPS_PTX_OP_CALL: call(s, i); return;
   case TPS_PTX_OP_CP: copy(s, i); return;
   case TPS_PTX_OP_WMMA: matrix(s, i); return;
-  case TPS_PTX_OP_TEX: case TPS_PTX_OP_TLD4: case TPS_PTX_OP_SULD:
   case TPS_PTX_OP_LDMATRIX:
     mark_addresses(s, i, TPS_ACCESS_READ);
     return;
-  case TPS_PTX_OP_SUST: case TPS_PTX_OP_STMATRIX: case TPS_PTX_OP_DISCARD:
+  case TPS_PTX_OP_STMATRIX: case TPS_PTX_OP_DISCARD:
     mark_addresses(s, i, TPS_ACCESS_WRITE);
     return;
-  case TPS_PTX_OP_SURED: case TPS_PTX_OP_MBARRIER:
+  case TPS_PTX_OP_MBARRIER:
     mark_addresses(s, i, TPS_ACCESS_BOTH);
     return;
+  case TPS_PTX_OP_TEX: case TPS_PTX_OP_TLD4:
+    mark_addresses(s, i, TPS_ACCESS_READ | IS_TEXTURE);
+    return;
+  case TPS_PTX_OP_SULD:
+    mark_addresses(s, i, TPS_ACCESS_READ | IS_SURFACE);
+    return;
+  case TPS_PTX_OP_SUST:
+    mark_addresses(s, i, TPS_ACCESS_WRITE | IS_SURFACE);
+    return;
+  case TPS_PTX_OP_SURED:
+    mark_addresses(s, i, TPS_ACCESS_BOTH | IS_SURFACE);
+    return;
+  case TPS_PTX_OP_TXQ: mark_addresses(s, i, IS_TEXTURE); return;
+  case TPS_PTX_OP_SUQ: mark_addresses(s, i, IS_SURFACE); return;
   case TPS_PTX_OP_PREFETCH: case TPS_PTX_OP_PREFETCHU:
-  case TPS_PTX_OP_APPLYPRIORITY: case TPS_PTX_OP_TXQ: case TPS_PTX_OP_SUQ:
+  case TPS_PTX_OP_APPLYPRIORITY:
     return;
   case TPS_PTX_OP_MULTIMEM: case TPS_PTX_OP_TENSORMAP:
   case TPS_PTX_OP_TCGEN05: case TPS_PTX_OP_CLUSTERLAUNCHCONTROL:
