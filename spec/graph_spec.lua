@@ -231,6 +231,33 @@ describe("fork and join", function()
     assert.is_true(e:query())
   end)
 
+  it("need not be for what fills memory when it is made", function()
+    local out <close> = tp.zeros("i32", 2)
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    local u <close> = tp.Stream()
+    local flag <close> = tp.buffer("i32", { 1 })
+    local g <close> = tp.capture(s, function()
+      t:wait_stream(s)
+      u:wait_stream(s)
+      local a <close> = tp.buffer("i32", { 1, 2 }, { stream = t })    -- 1
+      a:copy_to(out, { stream = u })                                  -- 2
+      a:fill(3)                                                       -- 3
+      tp.with_stream(t, function() a:fill(4) end)                     -- 4
+      a:copy_to(out, { stream = u })                                  -- 5
+      local b <close> = tp.zeros("i32", 2, { stream = t })            -- 6
+      tp.graph_if(flag, function() b:copy_to(out) end)                -- 7, 8
+      s:wait_stream(t, u)
+    end)
+    local after = {}
+    for i, node in ipairs(g:nodes()) do
+      table.sort(node.dependencies)
+      after[i] = node.id .. ": " .. table.concat(node.dependencies, " ")
+    end
+    assert.same({ "1: ", "2: 1", "3: 1", "4: 1", "5: 2", "6: 4", "8: 3 6" },
+      after)
+  end)
+
   it("need not be for a forked stream with no work of its own", function()
     local s <close> = tp.Stream()
     local t <close> = tp.Stream()
