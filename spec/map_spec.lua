@@ -147,6 +147,28 @@ describe("tp.kernels", function()
     assert.same({ 4999950000 }, tp.with_stream(s, sum.read, sum))
   end)
 
+  it("can be captured in a graph, scratch memory and all", function()
+    local n = 9000
+    local x <close> = tp.zeros("f32", n)
+    local sums <close> = tp.buffer("f32", n)
+    local total <close> = tp.buffer("f32", 1)
+    local product <close> = tp.buffer("f32", 1)
+    local K = tp.kernels
+    local g <close> = tp.capture(function()
+      K.scan(x, sums)
+      K.sort(sums, { descending = true })
+      K.sum(x, total)
+      K.matmul(x, x, 1, 1, n, { out = product })
+    end)
+    for value = 1, 2 do
+      x:fill(value)
+      g:launch()
+      assert.same({ value * n + 0.0, value * (n - 1) + 0.0 }, sums:read(1, 2))
+      assert.same({ value * n + 0.0 }, total:read())
+      assert.same({ value * value * n + 0.0 }, product:read())
+    end
+  end)
+
   it("says whose memory it is that the current device does not reach", function()
     local r = run.script([==[
       local tp = require "tpstream"

@@ -16,7 +16,7 @@ typedef struct tps_operand {
 
 /* Queues the product; of = a, b, c, whose addresses are filled in here. c shares
  * no byte with the others. NOT_SUPPORTED, with nothing queued: the device has no
- * library for it, or the memory is another device's. */
+ * library for it, the memory is another device's, or the stream captures. */
 int tps_product_run(tps_stream *stream, tps_product *product,
                     const tps_operand of[3], tps_error *err);
 
