@@ -42,7 +42,7 @@ def report(name, fn, amount, unit):
 def vectors():
     x = cp.random.random(N, dtype=cp.float32)
     y = cp.zeros(N, cp.float32)
-    keys = cp.random.randint(0, 1 << 32, N, dtype=cp.uint32)
+    keys = cp.random.randint(0, (1 << 32) - 1, N, dtype=cp.uint32)
     axpy = cp.ElementwiseKernel(
         "float32 a, float32 x", "float32 y", "y = a * x + y", "axpy")
     report("axpy f32", lambda: axpy(cp.float32(0.5), x, y), 12 * N / GB, "GB/s")

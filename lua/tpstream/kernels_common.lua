@@ -49,7 +49,7 @@ function lib.bad(name, argument, ...)
     string.format(...)), 0)
 end
 
-local function type_name(value)
+function lib.type_name(value)
   local meta = debug.getmetatable(value)
   local name = type(meta) == "table" and rawget(meta, "__name")
   return type(name) == "string" and name or type(value)
@@ -60,7 +60,7 @@ end
 -- The type of the buffer's elements and their count.
 function lib.buffer(name, argument, value)
   if not native.is_buffer(value) then
-    lib.bad(name, argument, "tpstream.Buffer expected, got %s", type_name(value))
+    lib.bad(name, argument, "tpstream.Buffer expected, got %s", lib.type_name(value))
   end
   return lib.types[value:dtype()], value:count()
 end
@@ -107,7 +107,7 @@ end
 function lib.integer(name, argument, value, least, greatest)
   local number = type(value) == "number" and math.tointeger(value)
   if type(value) ~= "number" then
-    lib.bad(name, argument, "number expected, got %s", type_name(value))
+    lib.bad(name, argument, "number expected, got %s", lib.type_name(value))
   elseif not number then
     lib.bad(name, argument, "%s is not a whole number", value)
   elseif greatest and (number < least or number > greatest) then
@@ -122,7 +122,7 @@ end
 function lib.options(name, argument, opts, known)
   if opts == nil then return {} end
   if type(opts) ~= "table" then
-    lib.bad(name, argument, "table expected, got %s", type_name(opts))
+    lib.bad(name, argument, "table expected, got %s", lib.type_name(opts))
   end
   for key, value in pairs(opts) do
     local kind = known[key]
@@ -140,16 +140,16 @@ function lib.options(name, argument, opts, known)
         lib.bad(name, argument, type(value) == "number"
           and "field '%s': %s is not a whole number"
           or "field '%s': number expected, got %s", key,
-          type(value) == "number" and value or type_name(value))
+          type(value) == "number" and value or lib.type_name(value))
       end
     elseif kind == "buffer" then
       if not native.is_buffer(value) then
         lib.bad(name, argument, "field '%s': tpstream.Buffer expected, got %s",
-          key, type_name(value))
+          key, lib.type_name(value))
       end
     elseif type(value) ~= kind then
       lib.bad(name, argument, "field '%s': %s expected, got %s", key, kind,
-        type_name(value))
+        lib.type_name(value))
     end
   end
   return opts
