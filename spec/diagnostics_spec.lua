@@ -62,6 +62,19 @@ describe("an option", function()
   end)
 end)
 
+describe("the caret", function()
+  it("stands below the place, whatever is before it", function()
+    for _, before in ipairs { "", "\t", "/* größer */ ", "/*大*/\t", "\t \t" } do
+      local text = failure(tp.compile, before .. "__device__ int x = nope;",
+        { name = "x.cu" })
+      local blanks = before:gsub("[\x80-\xBF]", ""):gsub("[^\t]", " ")
+      assert.equal('x.cu:1: error: identifier "nope" is undefined\n  ' .. before
+        .. "__device__ int x = nope;\n  " .. blanks .. (" "):rep(19) .. "^",
+        body(text))
+    end
+  end)
+end)
+
 describe("a missing header", function()
   it("shows where it was looked for", function()
     local text = failure(tp.compile, '#include "not/there.h"\n' .. FILL,

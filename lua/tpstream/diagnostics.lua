@@ -5,9 +5,10 @@
 -- line itself and a caret below the place.
 local diagnostics = {}
 
--- Blanks as wide as the first n bytes of text; tabs stay.
+-- Blanks as wide as the first n characters of text; tabs stay.
 local function blanks(text, n)
-  return (text:sub(1, n):gsub("[\x80-\xBF]", ""):gsub("[^\t]", " "))
+  local wide = text:gsub("[\x80-\xBF]", "") -- one byte for each
+  return (wide:sub(1, n):gsub("[^\t]", " "))
 end
 
 -- "error", "warning #177": the number is what -diag-suppress takes.

@@ -1,0 +1,98 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- docs/compiling.md: each program on it is run, on the simulated device, and prints
+-- what the page says. With TPS_WRITE_DOCS=1 the page gets what is printed; to be
+-- read before it is committed.
+local run = require "spec.support.run"
+
+local PATH = "docs/compiling.md"
+local VERSION = "13.0" -- of the NVRTC that the page quotes
+
+local function read(path)
+  local f <close> = assert(io.open(path, "rb"))
+  return f:read "a"
+end
+
+local function write(path, text)
+  local f <close> = assert(io.open(path, "wb"))
+  f:write(text)
+end
+
+local interpreter = run.interpreter()
+if interpreter:find "/" and interpreter:sub(1, 1) ~= "/" then
+  interpreter = os.getenv "PWD" .. "/" .. interpreter
+end
+
+-- What is not the same everywhere: where the toolkit lies, what the command is
+-- called, what calls the script.
+local function normalised(text)
+  return (text:gsub("\nstack traceback:.*", "\n")
+    :gsub("^%S+: (script.lua)", "tpstream: %1")
+    :gsub("(['I])/[%w%./_-]*/include", "%1/usr/local/cuda/include"))
+end
+
+-- Programs of the page: what is printed, by the program's text.
+local function programs(page)
+  local list = {}
+  for before, program, printed in
+    page:gmatch "([^\n]*)\n```lua\n(.-)```\n```text\n(.-)```\n" do
+    local name, value = before:match "<!%-%- env (%S+)=(%S+) %-%->"
+    list[#list + 1] = { text = program, printed = printed,
+      env = name and { [name] = value } }
+  end
+  return list
+end
+
+local function output(program, folder)
+  write(folder .. "/script.lua", program.text)
+  local env = { TPSTREAM_DEVICE = "sim", TPSTREAM_SIM_CAPABILITY = false,
+    TPS_COUNTS = "1", TPSTREAM_CACHE_DIR = folder .. "/cache" }
+  for k, v in pairs(program.env or {}) do env[k] = v end
+  local r = run.command({ "sh", "-c",
+    ("cd '%s' && exec '%s' script.lua"):format(folder, interpreter) }, { env = env })
+  if not program.env and (r.stdout .. r.stderr):find("NO_COMPILER", 1, true) then
+    error(r.stdout .. r.stderr, 0)
+  end
+  return r.stdout .. normalised(r.stderr)
+end
+
+describe("docs/compiling.md", function()
+  local page = read(PATH)
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(os.execute("mkdir -p " .. folder .. "/include"))
+  teardown(function() os.execute("rm -rf " .. folder) end)
+
+  local known
+  local function version()
+    if known then return known end
+    local text = output({ text = [[
+print(select(2, pcall(require "tpstream".compile, "x", { options = { "-?" } })))
+]] }, folder)
+    known = text:match "NVRTC ([%d.]+)"
+    return known
+  end
+
+  for i, program in ipairs(programs(page)) do
+    it("program " .. i .. " prints what it says", function()
+      local found = program.env and VERSION or version()
+      if found ~= VERSION then
+        pending("quotes NVRTC " .. VERSION .. ", here is " .. tostring(found))
+        return
+      end
+      local printed = normalised(output(program, folder))
+      if os.getenv "TPS_WRITE_DOCS" then
+        local from, to = page:find(program.text .. "```\n```text\n"
+          .. program.printed, 1, true)
+        page = page:sub(1, from - 1) .. program.text .. "```\n```text\n" .. printed
+          .. page:sub(to + 1)
+        write(PATH, page)
+      else
+        assert.equal(program.printed, printed)
+      end
+    end)
+  end
+
+  it("has programs", function() assert.is_true(#programs(page) >= 12) end)
+end)
