@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * What the operations of bench/launch.lua cost in straight C on cudart: the
+ * What the operations of bench/launch.lua and bench/graph.lua cost in straight C on cudart: the
  * yardstick for what Lua adds. For each one a line
  *   name <TAB> median <TAB> least <TAB> most
  * in microseconds a call, of nine repetitions.
@@ -47,13 +47,15 @@ enum {
   BATCHES = 20,
   BATCH = 500, /* a stream takes about 1000 launches before a launch waits */
   ELEMENTS = 256,
-  BYTES = 1 << 20
+  BYTES = 1 << 20,
+  NODES = 100
 };
 
 static cudaStream_t stream, other;
 static cudaEvent_t event;
 static cudaKernel_t nothing, saxpy;
 static float *x, *y;
+static cudaGraphExec_t graph;
 
 #define TRY(call)                                                              \
   do {                                                                         \
@@ -162,6 +164,20 @@ static void allocate_free(void) {
   TRY(cudaFreeAsync(memory, stream));
 }
 
+/* A hundred small kernels in a row, captured. */
+static void make_graph(void) {
+  cudaGraph_t captured;
+  TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < NODES; i++) launch_args4();
+  TRY(cudaStreamEndCapture(stream, &captured));
+  TRY(cudaGraphInstantiate(&graph, captured, 0));
+}
+
+static void graph_launch(void) {
+  if (graph == NULL) make_graph();
+  TRY(cudaGraphLaunch(graph, stream));
+}
+
 /* --- measuring ------------------------------------------------------------ */
 
 static double now_us(void) {
@@ -170,32 +186,36 @@ static double now_us(void) {
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* Microseconds a call; the waits between the batches are not counted. */
-static double repetition(void (*work)(void), int batches, int batch) {
-  double total = 0;
-  for (int i = 0; i < batches; i++) {
-    double start = now_us();
-    for (int k = 0; k < batch; k++) work();
-    total += now_us() - start;
-    TRY(cudaDeviceSynchronize());
-  }
-  return total / batches / batch;
-}
-
 typedef struct work {
   const char *name;
   void (*run)(void);
   int batches, batch;
+  int whole; /* what was queued is waited for and counts */
 } work;
 
+/* Microseconds a call; the waits between the batches are not counted. */
+static double repetition(const work *w, int batches) {
+  double total = 0;
+  for (int i = 0; i < batches; i++) {
+    double start = now_us(), end;
+    for (int k = 0; k < w->batch; k++) w->run();
+    end = now_us();
+    TRY(cudaDeviceSynchronize());
+    total += (w->whole ? now_us() : end) - start;
+  }
+  return total / batches / w->batch;
+}
+
 static const work works[] = {
-    {"launch_empty", launch_empty, BATCHES, BATCH},
-    {"launch_args4", launch_args4, BATCHES, BATCH},
-    {"record", record, BATCHES, BATCH},
-    {"record_wait", record_wait, BATCHES, BATCH},
-    {"query", query, BATCHES, BATCH},
-    {"stream_create_close", stream_create_close, 5, 20},
-    {"allocate_free", allocate_free, BATCHES, BATCH},
+    {"launch_empty", launch_empty, BATCHES, BATCH, 0},
+    {"launch_args4", launch_args4, BATCHES, BATCH, 0},
+    {"record", record, BATCHES, BATCH, 0},
+    {"record_wait", record_wait, BATCHES, BATCH, 0},
+    {"query", query, BATCHES, BATCH, 0},
+    {"stream_create_close", stream_create_close, 5, 20, 0},
+    {"allocate_free", allocate_free, BATCHES, BATCH, 0},
+    {"graph_launch", graph_launch, BATCHES, NODES, 0},
+    {"graph_replay", graph_launch, BATCHES, NODES, 1},
 };
 enum { WORKS = sizeof works / sizeof works[0] };
 
@@ -236,7 +256,7 @@ static int raw_now(lua_State *L) {
 static int raw_repetition(lua_State *L) {
   const work *w = check_work(L);
   if (stream == NULL) set_up(NULL);
-  lua_pushnumber(L, repetition(w->run, w->batches, w->batch));
+  lua_pushnumber(L, repetition(w, w->batches));
   return 1;
 }
 
@@ -265,9 +285,8 @@ static int ascending(const void *a, const void *b) {
 
 static void measure(const work *w) {
   double us[REPETITIONS];
-  repetition(w->run, 1, w->batch); /* warms up */
-  for (int i = 0; i < REPETITIONS; i++)
-    us[i] = repetition(w->run, w->batches, w->batch);
+  repetition(w, 1); /* warms up */
+  for (int i = 0; i < REPETITIONS; i++) us[i] = repetition(w, w->batches);
   qsort(us, REPETITIONS, sizeof us[0], ascending);
   printf("%s\t%.4f\t%.4f\t%.4f\n", w->name, us[REPETITIONS / 2], us[0],
          us[REPETITIONS - 1]);

@@ -58,7 +58,8 @@ describe("a capturing stream refuses", function()
 
   it("to be closed, or to give its handle", function()
     in_capture(function(s, _, text)
-      refused("attempt to close a stream that is capturing", s.close, s)
+      refused("attempt to close a stream that is current or held by a block",
+        s.close, s)
       refused(text .. "what other code queues through its handle would not be "
         .. "captured", s.handle, s)
     end)

@@ -141,8 +141,6 @@ static int stream_close(lua_State *L) {
   if (box->stream == NULL) return 0;
   if (box->stream->is_default)
     return tps_misuse(L, "the default stream can't be closed");
-  if (box->stream->capturing)
-    return tps_misuse(L, "attempt to close a stream that is capturing");
   if (still_held(L, box))
     return tps_misuse(L, "attempt to close a stream that is current or held "
                          "by a block");

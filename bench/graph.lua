@@ -1,0 +1,116 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- A graph of a hundred small kernels: what its launch costs the host and how long
+-- it takes, beside the same kernels launched one by one and, on a GPU, beside
+-- straight C on cudart (bench/raw.c), taking turns in one process. Medians of nine,
+-- in microseconds a graph.
+--
+--   build/tpstream bench/graph.lua                             the device in use
+--   TPSTREAM_DEVICE=cuda build/tpstream bench/graph.lua
+local tp = require "tpstream"
+
+local REPETITIONS, BATCHES, BATCH, NODES = 9, 20, 100, 100
+
+local build = (arg and arg[-1] or "build/tpstream"):match "^(.*)/" or "."
+package.cpath = build .. "/?.so;" .. package.cpath
+local have_raw, raw = pcall(require, "bench_raw")
+local on_gpu = tp.current_device():kind() == "cuda"
+
+local PTX = [[
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry nothing() { ret; }
+]]
+local SOURCE = [[
+extern "C" __global__ void saxpy(float a, const float *x, float *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = a * x[i] + y[i];
+}]]
+
+-- Processor time where there is no clock of C's: the work queued runs meanwhile.
+local now = have_raw and raw.now or function() return os.clock() * 1e6 end
+
+local stream = tp.Stream()
+local x, y = tp.zeros("f32", 256), tp.zeros("f32", 256)
+stream:wait_stream(tp.current_stream())
+
+-- On the simulated device empty ones: what they would compute is not the question.
+local launch_one
+if on_gpu then
+  local saxpy = tp.compile(SOURCE):kernel "saxpy":bind { grid = 1, block = 256 }
+  launch_one = function() saxpy(2.0, x, y, 256) end
+else
+  launch_one = tp.load(PTX):kernel "nothing":bind { grid = 1, block = 1 }
+end
+
+local function launch_all() for _ = 1, NODES do launch_one() end end
+
+-- `width` branches side by side.
+local function capture(width)
+  return tp.capture(function()
+    local branches, root = {}, tp.current_stream()
+    for i = 1, width do branches[i] = tp.Stream() end
+    for i = 1, width do branches[i]:wait_stream(root) end
+    for i = 0, NODES - 1 do
+      tp.with_stream(branches[i % width + 1] or root, launch_one)
+    end
+    root:wait_stream(table.unpack(branches))
+    for i = 1, width do branches[i]:close() end
+  end)
+end
+
+local chain = tp.capture(launch_all)
+local wide = capture(10)
+
+local function repetition(work, whole)
+  local total = 0
+  for _ = 1, BATCHES do
+    local start = now()
+    for _ = 1, BATCH do work() end
+    local stop = now()
+    stream:synchronize()
+    total = total + (whole and now() or stop) - start
+  end
+  return total / BATCHES / BATCH
+end
+
+local function median(t)
+  table.sort(t)
+  return t[#t // 2 + 1]
+end
+
+local function measure(work, whole, peer)
+  local ours, theirs = {}, {}
+  peer = have_raw and on_gpu and peer
+  repetition(work, whole)
+  if peer then raw.repetition(peer) end
+  for i = 1, REPETITIONS do
+    ours[i] = repetition(work, whole)
+    if peer then theirs[i] = raw.repetition(peer) end
+  end
+  return median(ours), peer and median(theirs)
+end
+
+local WORKS = {
+  { "launch, 100 in a row", chain, false, "graph_launch" },
+  { "launch, 10 branches of 10", wide, false },
+  { "replay, 100 in a row", chain, true, "graph_replay" },
+  { "replay, 10 branches of 10", wide, true },
+  { "launch, no graph", false, false },
+  { "replay, no graph", false, true },
+}
+
+print(("%s, %s"):format(tp.current_device():name(), os.date "%Y-%m-%d"))
+print(("%-28s %10s %10s %8s"):format("", "Lua [us]", "C [us]", "ratio"))
+tp.with_stream(stream, function()
+  for _, work in ipairs(WORKS) do
+    local graph = work[2]
+    local ours, theirs = measure(
+      graph and function() graph:launch() end or launch_all, work[3], work[4])
+    print(("%-28s %10.2f %10s %8s"):format(work[1], ours,
+      theirs and ("%.2f"):format(theirs) or "-",
+      theirs and ("%.3f"):format(ours / theirs) or "-"))
+  end
+end)

@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- Every program in the documentation runs and prints what stands behind its "-->",
+-- blanks apart, "…" standing for anything.
+local run = require "spec.support.run"
+
+local function read(path)
+  local file <close> = assert(io.open(path))
+  return file:read "a"
+end
+
+-- What a program says it prints: an array of patterns, one for each "-->".
+local function promises(code)
+  local list = {}
+  for text in code:gmatch "%-%->%s*([^\n]*)" do
+    local pattern = text:gsub("%s+", " "):gsub(" $", "")
+      :gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0"):gsub("…", ".*")
+    list[#list + 1] = pattern
+  end
+  return list
+end
+
+-- Each promise stands in the output, after the one before.
+local function kept(list, output)
+  local text = output:gsub("[ \t]+", " "):gsub(" ?\n", "\n")
+  local from = 1
+  for _, pattern in ipairs(list) do
+    local _, to = text:find(pattern, from)
+    if not to then return false, pattern end
+    from = to + 1
+  end
+  return true
+end
+
+for _, path in ipairs { "docs/streams.md", "docs/reference.md" } do
+  describe("the programs of " .. path, function()
+    local text = read(path)
+    for at, code in text:gmatch "()```lua\n(.-)```" do
+      local _, line = text:sub(1, at):gsub("\n", "")
+      if code:find('require "tpstream"', 1, true) then
+        it(("at line %d"):format(line + 1), function()
+          local r = run.script(code)
+          assert.equal(0, r.status, r.stderr)
+          local ok, missing = kept(promises(code), r.stdout)
+          assert(ok, ("not printed: %s\n%s"):format(missing, r.stdout))
+        end)
+      end
+    end
+  end)
+end
+
+describe("the tutorial's pipeline", function()
+  it("gives the same under seeds: no wait is missing", function()
+    local tp = require "tpstream"
+    if tp.current_device():kind() ~= "sim" then
+      pending "the simulated device's"
+      return
+    end
+    local text, count = read "docs/streams.md", 0
+    for code in text:gmatch "```lua\n(.-)```" do
+      if code:find("local function pipeline", 1, true) then
+        count = count + 1
+        for seed = 1, 4 do
+          local small = code:gsub("PIECES, SIZE = 8, 4096", "PIECES, SIZE = 5, 64")
+            :gsub("print%(to%[99%][^\n]*", "print(to[99], to[5 * 64])")
+          local r = run.script(small, { env = { TPSTREAM_SIM_SEED = seed } })
+          assert.equal(0, r.status, r.stderr)
+          if count == 1 then
+            assert.equal("9801.0\t400.0\n", r.stdout)
+          else
+            assert.matches("10.0\t10.0\n40.0\t40.0\n90.0\t90.0\n$", r.stdout)
+          end
+        end
+      end
+    end
+    assert.equal(2, count)
+  end)
+end)
