@@ -300,9 +300,11 @@ describe("conv2d", function()
         .. "width%) expected, got 12"] = { width = 4, height = 5, kernel = 2 },
       ["bad argument #2 to 'conv2d' %(9 elements %(filters × channels of a group × "
         .. "kernel%) expected, got 4"] = { width = 4, height = 3, kernel = 3 },
+      ["bad argument #1 to 'conv2d' %(46116860%d+ elements"] =
+        { width = 2147483647, height = 2147483646, kernel = 2 },
       ["field 'kernel': a whole number or two expected"] =
         { width = 4, height = 3, kernel = "2" },
-      ["field 'stride': at least 1 expected, got 0"] =
+      ["field 'stride': 1 to 2147483647 expected, got 0"] =
         { width = 4, height = 3, kernel = 2, stride = 0 },
       ["field 'kernel': it spans 4, height with padding is 3"] =
         { width = 4, height = 3, kernel = 2, dilation = 3 },

@@ -18,7 +18,8 @@ end
 
 local lib, map
 local function common()
-  lib = lib or read("kernels_common", tp, native, read "kernels_instances")
+  lib = lib or read("kernels_common", tp, native, read "kernels_instances",
+    read "misuse")
   return lib
 end
 

@@ -3,9 +3,8 @@
 --
 -- What the files of the kernel library share: element types, checks of arguments,
 -- errors, kernels compiled on demand. This chunk gets the library, what it needs of
--- C, and kernels_instances.lua's table, and returns `lib`.
-local tp, native, instances = ...
-local debug = debug
+-- C, kernels_instances.lua's table and misuse.lua's functions, and returns `lib`.
+local tp, native, instances, _, misuse, type_name = ...
 local lib = { tp = tp, native = native }
 
 -- ---- element types -----------------------------------------------------------
@@ -26,33 +25,11 @@ end
 
 -- ---- errors --------------------------------------------------------------------
 
--- "script.lua:12: " of the line that called the library.
-local function position()
-  local level = 2
-  repeat
-    level = level + 1
-    local info = debug.getinfo(level, "Sl")
-    if not info then return "" end
-    if info.currentline > 0 and not info.source:find "^=tpstream/" then
-      return ("%s:%d: "):format(info.short_src, info.currentline)
-    end
-  until false
-end
-
-function lib.misuse(...)
-  error(position() .. string.format(...), 0)
-end
+lib.misuse, lib.type_name = misuse, type_name
 
 -- "bad argument #2 to 'axpy' (…)"
 function lib.bad(name, argument, ...)
-  error(("%sbad argument #%d to '%s' (%s)"):format(position(), argument, name,
-    string.format(...)), 0)
-end
-
-function lib.type_name(value)
-  local meta = debug.getmetatable(value)
-  local name = type(meta) == "table" and rawget(meta, "__name")
-  return type(name) == "string" and name or type(value)
+  misuse("bad argument #%d to '%s' (%s)", argument, name, string.format(...))
 end
 
 -- ---- arguments -----------------------------------------------------------------
@@ -60,7 +37,7 @@ end
 -- The type of the buffer's elements and their count.
 function lib.buffer(name, argument, value)
   if not native.is_buffer(value) then
-    lib.bad(name, argument, "tpstream.Buffer expected, got %s", lib.type_name(value))
+    lib.bad(name, argument, "tpstream.Buffer expected, got %s", type_name(value))
   end
   return lib.types[value:dtype()], value:count()
 end
@@ -107,7 +84,7 @@ end
 function lib.integer(name, argument, value, least, greatest)
   local number = type(value) == "number" and math.tointeger(value)
   if type(value) ~= "number" then
-    lib.bad(name, argument, "number expected, got %s", lib.type_name(value))
+    lib.bad(name, argument, "number expected, got %s", type_name(value))
   elseif not number then
     lib.bad(name, argument, "%s is not a whole number", value)
   elseif greatest and (number < least or number > greatest) then
@@ -122,7 +99,7 @@ end
 function lib.options(name, argument, opts, known)
   if opts == nil then return {} end
   if type(opts) ~= "table" then
-    lib.bad(name, argument, "table expected, got %s", lib.type_name(opts))
+    lib.bad(name, argument, "table expected, got %s", type_name(opts))
   end
   for key, value in pairs(opts) do
     local kind = known[key]
@@ -140,16 +117,16 @@ function lib.options(name, argument, opts, known)
         lib.bad(name, argument, type(value) == "number"
           and "field '%s': %s is not a whole number"
           or "field '%s': number expected, got %s", key,
-          type(value) == "number" and value or lib.type_name(value))
+          type(value) == "number" and value or type_name(value))
       end
     elseif kind == "buffer" then
       if not native.is_buffer(value) then
         lib.bad(name, argument, "field '%s': tpstream.Buffer expected, got %s",
-          key, lib.type_name(value))
+          key, type_name(value))
       end
     elseif type(value) ~= kind then
       lib.bad(name, argument, "field '%s': %s expected, got %s", key, kind,
-        lib.type_name(value))
+        type_name(value))
     end
   end
   return opts

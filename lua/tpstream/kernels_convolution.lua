@@ -24,9 +24,12 @@ local function bad_field(name, field, ...)
   lib.bad(name, 3, "field '%s': %s", field, string.format(...))
 end
 
+-- Beyond what any buffer has, sums and products could wrap around.
+local MOST = 0x7fffffff
+
 local function at_least(name, field, value, least)
-  if value < least then
-    bad_field(name, field, "at least %d expected, got %d", least, value)
+  if value < least or value > MOST then
+    bad_field(name, field, "%d to %d expected, got %d", least, MOST, value)
   end
   return value
 end
@@ -62,14 +65,17 @@ local function out_size(name, field, size, kernel, stride, padding, dilation)
   return room // stride + 1
 end
 
-local function check_count(name, argument, got, wanted, what)
+-- `wanted`: factors, whose product may be beyond 64 bits.
+local function check_count(name, argument, got, what, ...)
+  local wanted = 1.0
+  for _, factor in ipairs { ... } do wanted = wanted * factor end
   if got ~= wanted then
-    lib.bad(name, argument, "%d elements (%s) expected, got %d", wanted, what, got)
+    lib.bad(name, argument, "%.0f elements (%s) expected, got %d", wanted, what, got)
   end
 end
 
--- s: what kernels/convolution.cu calls the shape, but for the size of the result.
-local function convolve(name, t, n, x, weight, s, opts, fields)
+-- s: what kernels/convolution.cu calls the shape, two of each at an axis.
+local function check_shape(name, s, opts, fields)
   for _, field in ipairs { "batch", "channels", "filters", "groups" } do
     s[field] = at_least(name, field, opts[field] or 1, field == "batch" and 0 or 1)
   end
@@ -79,6 +85,7 @@ local function convolve(name, t, n, x, weight, s, opts, fields)
         s.groups)
     end
   end
+  s.out = {}
   for axis = 1, 2 do
     at_least(name, fields[axis], s.size[axis], 0)
     at_least(name, "kernel", s.kernel[axis], 1)
@@ -86,40 +93,45 @@ local function convolve(name, t, n, x, weight, s, opts, fields)
     at_least(name, "padding", s.padding[axis], 0)
     at_least(name, "dilation", s.dilation[axis], 1)
   end
-  check_count(name, 1, n, s.batch * s.channels * s.size[1] * s.size[2],
-    "batch × channels × " .. fields.what)
-  local weights = s.filters * (s.channels // s.groups) * s.kernel[1] * s.kernel[2]
-  local _, m = lib.expect(name, 2, weight, nil, t)
-  check_count(name, 2, m, weights, "filters × channels of a group × kernel")
-  local size = {}
+end
+
+local function check_buffers(name, t, x, weight, s, opts, fields)
+  check_count(name, 1, x:count(), "batch × channels × " .. fields.what, s.batch,
+    s.channels, s.size[1], s.size[2])
+  lib.expect(name, 2, weight, nil, t)
+  check_count(name, 2, weight:count(), "filters × channels of a group × kernel",
+    s.filters, s.channels // s.groups, s.kernel[1], s.kernel[2])
   for axis = 1, 2 do
-    size[axis] = out_size(name, fields[axis], s.size[axis], s.kernel[axis],
+    s.out[axis] = out_size(name, fields[axis], s.size[axis], s.kernel[axis],
       s.stride[axis], s.padding[axis], s.dilation[axis])
   end
-  local count = s.batch * s.filters * size[1] * size[2]
-  local out = lib.output(name, 3, opts.out, count, t)
+  local out = lib.output(name, 3, opts.out, s.batch * s.filters * s.out[1] * s.out[2],
+    t)
   if opts.bias then lib.expect(name, 3, opts.bias, s.filters, t) end
-  lib.check_overlap(name, x, "x", out, "the result", true)
-  lib.check_overlap(name, weight, "weight", out, "the result", true)
-  if opts.bias then
-    lib.check_overlap(name, opts.bias, "bias", out, "the result", true)
+  for what, buffer in pairs { x = x, weight = weight, bias = opts.bias } do
+    lib.check_overlap(name, buffer, what, out, "the result", true)
   end
-  if count > 0 then
-    local shape = string.pack("<i8i8i8i8i8i8i8i8i8i8i8i8i8i8i8i8", s.batch, s.channels,
-      s.size[1], s.size[2], s.filters, s.kernel[1], s.kernel[2], s.stride[1],
-      s.stride[2], s.padding[1], s.padding[2], s.dilation[1], s.dilation[2],
-      s.groups, size[1], size[2])
-    local sets = lib.ceil(s.filters // s.groups, FILTERS)
-    lib.kernel("convolution", "convolve", t.short):forall(
-      s.batch * s.groups * sets * size[1] * size[2], x, weight, opts.bias, out,
-      shape, opts.flip or false)
-  end
-  return out, size
+  return out
+end
+
+local function convolve(name, t, x, weight, s, opts, fields)
+  check_shape(name, s, opts, fields)
+  local out = check_buffers(name, t, x, weight, s, opts, fields)
+  if out:count() == 0 then return out, s.out end
+  local shape = string.pack("<i8i8i8i8i8i8i8i8i8i8i8i8i8i8i8i8", s.batch, s.channels,
+    s.size[1], s.size[2], s.filters, s.kernel[1], s.kernel[2], s.stride[1],
+    s.stride[2], s.padding[1], s.padding[2], s.dilation[1], s.dilation[2],
+    s.groups, s.out[1], s.out[2])
+  local sets = lib.ceil(s.filters // s.groups, FILTERS)
+  lib.kernel("convolution", "convolve", t.short):forall(
+    s.batch * s.groups * sets * s.out[1] * s.out[2], x, weight, opts.bias, out,
+    shape, opts.flip or false)
+  return out, s.out
 end
 
 -- conv2d(x, weight, opts) → out, its height, its width
 function K.conv2d(x, weight, opts)
-  local t, n = lib.buffer("conv2d", 1, x)
+  local t = lib.buffer("conv2d", 1, x)
   lib.buffer("conv2d", 2, weight)
   local plain, pair = split("conv2d", opts)
   plain = lib.options("conv2d", 3, plain, PLANE)
@@ -127,7 +139,7 @@ function K.conv2d(x, weight, opts)
     if not plain[field] then bad_field("conv2d", field, "missing") end
   end
   if not pair.kernel then bad_field("conv2d", "kernel", "missing") end
-  local out, size = convolve("conv2d", t, n, x, weight, {
+  local out, size = convolve("conv2d", t, x, weight, {
     size = { plain.height, plain.width }, kernel = pair.kernel,
     stride = pair.stride or { 1, 1 }, padding = pair.padding or { 0, 0 },
     dilation = pair.dilation or { 1, 1 },
@@ -145,7 +157,7 @@ function K.conv1d(x, weight, opts)
   local rows = filters * (channels // math.max(1, opts.groups or 1))
   local length = opts.length or lines > 0 and n // lines or 0
   local kernel = opts.kernel or rows > 0 and m // rows or 0
-  local out, size = convolve("conv1d", t, n, x, weight, {
+  local out, size = convolve("conv1d", t, x, weight, {
     size = { 1, length }, kernel = { 1, kernel }, stride = { 1, opts.stride or 1 },
     padding = { 0, opts.padding or 0 }, dilation = { 1, opts.dilation or 1 },
   }, opts, { "length", "length", what = "length" })
