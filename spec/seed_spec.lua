@@ -55,6 +55,17 @@ __global__ void count(int *p, int right) {
     if (right) atomicAdd(p, 1);
     else *(volatile int *)p = *(volatile int *)p + 1;
 }
+__global__ void reuse(int *p, int *out, int right) {
+  __shared__ int s[32];
+  int t = threadIdx.x;
+  p[t] = t + 1;
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+    :: "r"((unsigned)__cvta_generic_to_shared(s + t)), "l"(p + t) : "memory");
+  if (right) asm volatile("cp.async.wait_all;" ::: "memory");
+  p[t] = 0;
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  out[t] = s[t];
+}
 __global__ void append(int *list, int v) {
   list[1 + atomicAdd(list, 1)] = v * 100 + blockIdx.x;
 }
@@ -130,6 +141,11 @@ function CASES.count(right)
   launch(tp.current_stream(), "count", 4, 64, p, right and 1 or 0)
   return p:read()[1]
 end
+function CASES.reuse(right)
+  local p, out = tp.zeros("i32", 32), tp.zeros("i32", 32)
+  launch(tp.current_stream(), "reuse", 1, 32, p, out, right and 1 or 0)
+  return sum(out:read())
+end
 local names = {}
 for name in pairs(CASES) do names[#names + 1] = name end
 table.sort(names)
@@ -192,6 +208,7 @@ describe("of 20 seeds", function()
     { "lanes", "__syncwarp", 32 * 33 },
     { "flag", "a fence before a flag is set", 42 },
     { "count", "an atomic addition", 4 * 64 * 4 },
+    { "reuse", "a wait before what cp.async reads is overwritten", 16 * 33 },
   }
   for _, case in ipairs(CASES) do
     local name, what, expected = table.unpack(case)

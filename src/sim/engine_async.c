@@ -4,8 +4,8 @@
  * Copies that a thread issues and waits for later: cp.async, by element, and
  * cp.async.bulk. In the deterministic order they take place at once, and
  * waiting for groups is nothing. With a seed they are put off (see
- * engine_cluster.h). A small copy reads its source when it is issued, a bulk
- * copy when it takes place.
+ * engine_cluster.h). A bulk copy reads its source when it takes place, a small
+ * one then or when it is issued, by chance.
  *
  * Operands of async_copy: to a, from b, bytes to read c, predicate "read
  * nothing" e. Of async_bulk: to a, from b, bytes c, mbarrier e, ranks d;
@@ -78,10 +78,17 @@ static void reduce(engine *e, const async_op *op) {
   }
 }
 
+static void copy_small(const async_op *op) {
+  unsigned char data[sizeof op->data] = {0};
+  const unsigned char *from = op->data;
+  if (op->from) from = memcpy(data, op->from, op->given);
+  memcpy(op->to, from, op->bytes);
+}
+
 static void perform(engine *e, const async_op *op) {
   if (op->kind == ASYNC_ARRIVE)
     tps_sim_mbarrier_arrive(e, op->i, op->lane, op->mbarrier);
-  else if (op->kind == ASYNC_COPY) memcpy(op->to, op->data, op->bytes);
+  else if (op->kind == ASYNC_COPY) copy_small(op);
   else if (op->reduction) reduce(e, op);
   else memmove(op->to, op->from, op->bytes);
   if (op->kind == ASYNC_BULK && op->mbarrier)
@@ -160,7 +167,12 @@ static void copy_lane(engine *e, const insn *i, unsigned l) {
   async_op op = {.i = i, .bytes = i->count, .lane = (uint8_t)l};
   op.to = tps_sim_reach(e, i, l, TPS_PTX_SHARED, to, i->count, i->count,
                         ACCESS_STORE);
-  if (bytes) memcpy(op.data, source_at(e, i, l, from, bytes), bytes);
+  if (bytes) {
+    const unsigned char *source = source_at(e, i, l, from, bytes);
+    memcpy(op.data, source, bytes);
+    if (e->block->random && tps_sim_roll(e->block) & 1)
+      op.from = source, op.given = bytes;
+  }
   submit(e, &op);
 }
 

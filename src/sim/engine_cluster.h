@@ -44,6 +44,7 @@ typedef struct async_op {
   const unsigned char *from; /* NULL: what is in `data` */
   uint64_t *mbarrier;        /* whom it tells, or NULL */
   uint32_t bytes;
+  uint32_t given;     /* of a small copy's `from`; zeros follow */
   uint32_t group;     /* of the thread: 0 the first one it commits */
   uint32_t reduction; /* 0: a plain copy, else 1 + as in engine_atomic.h */
   uint8_t lane;
