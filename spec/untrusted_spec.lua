@@ -81,6 +81,26 @@ __global__ void half_of(__half h, const float *x) {}
     assert.same({ 2.5 }, o:read())
   end)
 
+  it("makes the same code, machine code too", function()
+    local source = [[
+#include <cooperative_groups.h>
+#include <cub/block/block_reduce.cuh>
+__global__ void reduce(const float *in, float *out) {
+  typedef cub::BlockReduce<float, 128> Reduce;
+  __shared__ typename Reduce::TempStorage storage;
+  float sum = Reduce(storage).Sum(in[threadIdx.x]);
+  if (cooperative_groups::this_thread_block().thread_rank() == 0) *out = sum;
+}]]
+    local sim = tp.current_device():kind() == "sim"
+    for _, arch in ipairs(sim and { "compute_80", "sm_80" } or { false }) do
+      local o = { arch = arch or nil, cache = false, name = "r.cu" }
+      local m <close> = tp.compile(source, o)
+      o.untrusted = true
+      local n <close> = tp.compile(source, o)
+      assert.equal(m:ptx(), n:ptx())
+    end
+  end)
+
   it("is a file beside which headers are found", function()
     local m <close> = tp.compile_file(place .. "/out/fill.cu",
       { untrusted = true })

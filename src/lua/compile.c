@@ -233,12 +233,9 @@ bool tps_untrusted(lua_State *L, int index) {
 }
 
 static void limits(lua_State *L, int index, tps_rtc_request *r) {
-  const tps_context *context = tps_lua_of(L)->context;
   r->untrusted = tps_untrusted(L, index);
   r->max_memory = limit_option(L, index, "max_memory", r->untrusted);
   r->max_time = limit_option(L, index, "max_time", r->untrusted);
-  r->interrupted = context->interrupted;
-  r->interrupted_data = context->interrupted_data;
 }
 
 static void fill_request(lua_State *L, int source, int index, int anchors,
@@ -333,6 +330,8 @@ int tps_compile(lua_State *L, int source, int options, const char *name,
   tps_device *device = tps_current_device(L);
   tps_site_set(L, lua);
   tps_before_wait(lua);
+  request.interrupted = lua->context->interrupted;
+  request.interrupted_data = lua->context->interrupted_data;
   tps_module *module;
   int code =
       tps_rtc_compile(lua->context, device, &request, &module, &g->report, err);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -58,9 +59,15 @@ int tps_apart_move_up(int fd) {
   return higher;
 }
 
+/* Of the environment the child has what NVRTC's library may need to be found. */
 static int spawn(const char *program, int socket, pid_t *child) {
   char *const arguments[] = {(char *)"tpstream-compiler", NULL};
-  char *const environment[] = {NULL};
+  static const char variable[] = "LD_LIBRARY_PATH=";
+  const char *value = getenv("LD_LIBRARY_PATH");
+  char *libraries = NULL;
+  if (value != NULL && asprintf(&libraries, "%s%s", variable, value) < 0)
+    return ENOMEM;
+  char *const environment[] = {libraries, NULL};
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   sigset_t signals;
@@ -81,6 +88,7 @@ static int spawn(const char *program, int socket, pid_t *child) {
                             environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
+  free(libraries);
   return failure;
 }
 
