@@ -75,6 +75,8 @@ macro(tps_add_compiler)
   target_link_libraries(tpstream_compiler PRIVATE Threads::Threads
     ${CMAKE_DL_LIBS})
   target_link_options(tpstream_compiler PRIVATE -s -rdynamic)
+  set_target_properties(tpstream_compiler PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
   set(program ${CMAKE_SOURCE_DIR}/src/rtc/program.c)
   set_source_files_properties(${program} PROPERTIES
     COMPILE_DEFINITIONS

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,24 +28,28 @@ __asm__(".pushsection .rodata\n"
         ".hidden tps_compiler_program\n"
         "tps_compiler_program:\n"
         ".incbin \"" TPS_COMPILER_PROGRAM "\"\n"
-        ".globl tps_compiler_program_end\n"
-        ".hidden tps_compiler_program_end\n"
-        "tps_compiler_program_end:\n"
+        "0:\n"
+        ".balign 8\n"
+        ".globl tps_compiler_program_size\n"
+        ".hidden tps_compiler_program_size\n"
+        "tps_compiler_program_size:\n"
+        ".quad 0b - tps_compiler_program\n"
         ".popsection\n");
 
-extern const char tps_compiler_program[], tps_compiler_program_end[];
+extern const char tps_compiler_program[];
+extern const uint64_t tps_compiler_program_size;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *made;
 static struct stat made_info; /* whoever closes all descriptors closes ours */
 
 static bool write_all(int fd) {
-  const char *p = tps_compiler_program;
-  while (p < tps_compiler_program_end) {
-    ssize_t n = write(fd, p, (size_t)(tps_compiler_program_end - p));
+  size_t done = 0, size = (size_t)tps_compiler_program_size;
+  while (done < size) {
+    ssize_t n = write(fd, tps_compiler_program + done, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
-    p += n;
+    done += (size_t)n;
   }
   return true;
 }
