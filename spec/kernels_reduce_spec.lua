@@ -138,6 +138,50 @@ describe("sum", function()
     end
   end)
 
+  it("adds in the order that docs/kernels.md tells", function()
+    local n, threads, vector, unroll = 40000, 256, 4, 4
+    local list = elements.generator(9).floats(n, -1, 1)
+    local tile = threads * vector * unroll
+    local blocks = math.min(528, (n + tile - 1) // tile)
+    local function plus(a, b) return numbers.f32(a + b) end
+    local function tree(values, warp) -- neighbours, then pairs of pairs
+      local by = 1
+      while by < warp do
+        for i = 1, #values, 2 * by do values[i] = plus(values[i], values[i + by]) end
+        by = by * 2
+      end
+    end
+    local function block(values) -- warps by trees, then one after the other
+      local sum
+      for first = 1, threads, 32 do
+        local warp = table.move(values, first, first + 31, 1, {})
+        tree(warp, 32)
+        sum = sum and plus(sum, warp[1]) or warp[1]
+      end
+      return sum
+    end
+    local partial = {}
+    for b = 0, blocks - 1 do
+      local sums = {}
+      for t = 0, threads - 1 do
+        local sum = 0.0
+        for begin = b * tile, n - 1, blocks * tile do
+          for k = 0, unroll - 1 do
+            for j = 1, vector do
+              local at = begin + (k * threads + t) * vector + j
+              if at <= n then sum = plus(sum, list[at]) end
+            end
+          end
+        end
+        sums[t + 1] = sum
+      end
+      partial[b + 1] = block(sums)
+    end
+    for b = blocks + 1, threads do partial[b] = 0.0 end
+    local x <close> = elements.slice("f32", list, 2)
+    assert.equal(block(partial), one(K.sum(x)))
+  end)
+
   it("writes into a buffer given, of the result's type or x's", function()
     local x <close> = tp.buffer("i32", { 1, 2, 3 })
     local out <close> = tp.zeros("i32", 3)
