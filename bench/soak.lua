@@ -154,6 +154,34 @@ local function launches(count)
   end
 end
 
+-- Of five nodes on two streams, one graph after the other changed in between.
+local function graphs(count)
+  local s = tp.Stream()
+  local b = tp.zeros("i32", 32)
+  local g = tp.capture({ params = { v = 1 } }, function(p)
+    s:wait_stream(tp.current_stream())
+    kernel:launch({ grid = 1, block = 32 }, b, p.v)
+    tp.zeros("i32", 32, { stream = s }):close()
+    tp.current_stream():wait_stream(s)
+    tp.current_stream():on_complete(math.abs, -1)
+  end)
+  for n = 1, count do
+    if n % 16 == 0 then g:launch { v = n // 16 % 2 + 1 }
+    else g:launch() end
+    if n % 512 == 0 then tp.current_device():synchronize() end
+    if n % 10000 == 0 then
+      g:update(function(p)
+        kernel:launch({ grid = 1, block = 32 }, b, p.v)
+      end)
+    end
+  end
+  tp.current_device():synchronize()
+  assert(b:read()[1] >= count, "a wrong result")
+  g:close()
+  b:close()
+  s:close()
+end
+
 -- How many pile up before the collector comes is its own affair, and would show
 -- as growth: here it comes every thousand.
 local function dropped(count)
@@ -176,6 +204,7 @@ report("streams alive at once", many, before, measure(),
   os.difftime(os.time(), began))
 phase("streams made and closed", times(1000000), 1, open_and_close)
 phase("launches on 8 streams", times(1000000), 1, launches)
+phase("launches of graphs", times(200000), 1, graphs)
 -- The simulated device keeps what was freed last, up to 64 MiB, to tell of its
 -- late use: that has to be full first.
 phase("buffers dropped without close", times(100000), 10, dropped)

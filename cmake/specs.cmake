@@ -63,12 +63,12 @@ endfunction()
 
 # Again with a full collection at every entry of the library: what is not slow
 # that way (tools/check runs all).
-set(TPS_STRESSED event injection scope task)
+set(TPS_STRESSED event graph_change injection scope task)
 
 # Again under two of the orders that TPSTREAM_SIM_SEED chooses ("seed/<name>-<n>");
 # where the specs run on a GPU it means nothing.
-set(TPS_SEEDED buffer callback corpus event external handle kernels_order launch
-    scope stream task warp)
+set(TPS_SEEDED buffer callback corpus event external graph graph_change handle
+    kernels_order launch scope stream task warp)
 set(TPS_SEEDS 3 9)
 
 # A sanitized module can't be loaded by a plain lua5.4, so there the command

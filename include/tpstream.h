@@ -97,13 +97,16 @@ typedef enum tpstream_dtype {
 
 /* A Stream of the script's. */
 typedef struct tpstream_stream {
-  void *handle;     /* the cudaStream_t, NULL for the legacy stream; on the
+  void *handle;      /* the cudaStream_t, NULL for the legacy stream; on the
                        simulated device a number that means nothing else */
-  uint64_t id;      /* s:id(): never used again, 0 for the legacy stream */
-  int32_t kind;     /* tpstream_kind of the device */
-  int32_t device;   /* its ordinal */
-  int32_t priority; /* in force */
-  int32_t blocking; /* not 0: with respect to the legacy stream */
+  uint64_t id;       /* s:id(): never used again, 0 for the legacy stream */
+  int32_t kind;      /* tpstream_kind of the device */
+  int32_t device;    /* its ordinal */
+  int32_t priority;  /* in force */
+  int32_t blocking;  /* not 0: with respect to the legacy stream */
+  int32_t capturing; /* not 0: the script captures a graph on it. What is queued
+                        by the handle meanwhile is not captured: it runs */
+  int32_t reserved;
 } tpstream_stream;
 
 /* A Buffer of the script's. */

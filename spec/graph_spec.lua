@@ -491,6 +491,37 @@ describe("g:launch", function()
     assert.same({ 1, 1 }, b:read())
   end)
 
+  it("can be awaited by a task", function()
+    local b <close> = tp.zeros("i32", 1)
+    local held <close> = gate.new()
+    local g <close> = tp.capture(function()
+      held:hold(tp.current_stream())
+      gate.run(nil, "put", b, 0, 8)
+    end)
+    local order = {}
+    tp.run(function()
+      local waiting = tp.spawn(function()
+        tp.await(g:launch())
+        order[#order + 1] = b:read()[1]
+      end)
+      order[#order + 1] = "queued"
+      held:open()
+      tp.await(waiting)
+    end)
+    assert.same({ "queued", 8 }, order)
+  end)
+
+  it("waits where every launch does (--blocking)", function()
+    local r = run.command({ os.getenv "TPS_BUILD" .. "/tpstream", "--blocking",
+      "-e", [[
+local tp = require "tpstream"
+local b = tp.zeros("i32", 4)
+local s = tp.Stream()
+local g = tp.capture(s, function() b:fill(1) end)
+print(g:launch(s):query())]] }, {})
+    assert.equal("true\n", r.stdout, r.stderr)
+  end)
+
   it("of an empty graph does nothing", function()
     local g <close> = tp.capture(function() end)
     assert.is_true(g:launch():synchronize())
@@ -782,6 +813,78 @@ describe("a launch of a graph counts as a use:", function()
       g:close()
       b:close()
     end)
+  end)
+
+  -- Each uses b on a stream: reads it into `out`, or writes what it has already.
+  local USES = {
+    copy = function(b, out, s) b:copy_to(out, { stream = s }) end,
+    launch = function(b, out, s)
+      local k <close> = gate.kernel "copy"
+      tp.with_stream(s, k.launch, k, wide, b, out, 64)
+    end,
+    fill = function(b, _, s) tp.with_stream(s, b.fill, b, 5) end,
+    write = function(b, _, s) tp.with_stream(s, b.write, b, { 5, 5, 5 }) end,
+    graph = function(b, out, s)
+      local g <close> = tp.capture(function()
+        b:fill(5)
+        b:copy_to(out)
+      end)
+      g:launch(s)
+    end,
+  }
+  local NAMES = { "copy", "launch", "fill", "write", "graph" }
+
+  -- Uses on as many streams as there are names, the first ones held up; then the
+  -- memory is closed, and whatever takes its place is filled with something else.
+  local function used_and_closed(names)
+    local streams, outs, gates = {}, {}, {}
+    local b = tp.buffer("i32", 64)
+    b:fill(5)
+    for i = 1, #names do
+      streams[i] = tp.Stream()
+      outs[i] = tp.zeros("i32", 64)
+    end
+    tp.barrier(tp.current_stream(), table.unpack(streams))
+    for i, name in ipairs(names) do
+      if i < #names then
+        gates[i] = gate.new()
+        gates[i]:hold(streams[i])
+      end
+      USES[name](b, outs[i], streams[i])
+    end
+    b:close()
+    local last = streams[#streams]
+    for _ = 1, 4 do
+      local other <close> = tp.with_stream(last, tp.buffer, "i32", 64)
+      tp.with_stream(last, other.fill, other, 9)
+    end
+    last:synchronize()
+    for i = #names - 1, 1, -1 do gates[i]:open() end
+    for i, name in ipairs(names) do
+      local reads = name ~= "fill" and name ~= "write"
+      assert.equal(reads and 5 or 0, read(streams[i], outs[i])[64],
+        table.concat(names, ", "))
+      streams[i]:close()
+      outs[i]:close()
+    end
+    for i = 1, #names - 1 do gates[i].kernel:close() gates[i].flag:close() end
+  end
+
+  it("on two streams, in all pairs with others", function()
+    for _, name in ipairs(NAMES) do
+      used_and_closed { name, "graph" }
+      used_and_closed { "graph", name }
+    end
+  end)
+
+  it("on three streams, in all triples with others", function()
+    for _, x in ipairs(NAMES) do
+      for _, y in ipairs(NAMES) do
+        used_and_closed { x, y, "graph" }
+        used_and_closed { x, "graph", y }
+        used_and_closed { "graph", x, y }
+      end
+    end
   end)
 
   it("the stream is closed as well", function()

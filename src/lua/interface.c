@@ -56,7 +56,8 @@ static int to_stream(lua_State *L, int index, tpstream_stream *out,
                        .kind = stream->device->kind,
                        .device = stream->device->ordinal,
                        .priority = stream->priority,
-                       .blocking = stream->blocking};
+                       .blocking = stream->blocking,
+                       .capturing = stream->capturing};
   give(out, size, &s, sizeof s);
   return 1;
 }
