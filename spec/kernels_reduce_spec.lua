@@ -144,17 +144,17 @@ describe("sum", function()
     local tile = threads * vector * unroll
     local blocks = math.min(528, (n + tile - 1) // tile)
     local function plus(a, b) return numbers.f32(a + b) end
-    local function tree(values, warp) -- neighbours, then pairs of pairs
+    local function tree(sums, warp) -- neighbours, then pairs of pairs
       local by = 1
       while by < warp do
-        for i = 1, #values, 2 * by do values[i] = plus(values[i], values[i + by]) end
+        for i = 1, #sums, 2 * by do sums[i] = plus(sums[i], sums[i + by]) end
         by = by * 2
       end
     end
-    local function block(values) -- warps by trees, then one after the other
+    local function block(sums) -- warps by trees, then one after the other
       local sum
       for first = 1, threads, 32 do
-        local warp = table.move(values, first, first + 31, 1, {})
+        local warp = table.move(sums, first, first + 31, 1, {})
         tree(warp, 32)
         sum = sum and plus(sum, warp[1]) or warp[1]
       end
