@@ -40,7 +40,7 @@ describe("an option", function()
       { options = { "-DX=1", "--no-such-option" }, std = "c++17" })
     assert.equal("TPSTREAM_ERROR_COMPILER", e.code)
     assert.matches("NVRTC [%d.]+: unrecognized option %-%-no%-such%-option found;"
-      .. " the options were: %-arch=compute_%d+ .*%-%-std=c%+%+17 .*%-DX=1 "
+      .. " the options were: %-arch=%w+_%d+ .*%-%-std=c%+%+17 .*%-DX=1 "
       .. "%-%-no%-such%-option", text)
   end)
 
@@ -49,6 +49,23 @@ describe("an option", function()
     assert.equal("TPSTREAM_ERROR_COMPILER", e.code)
     assert.matches("made no PTX, which is needed here: option '-dlto' makes it "
       .. "give something else; the options given were: -DX -dlto", text, 1, true)
+  end)
+
+  it("that reaches only the compiler's inside is told so, too", function()
+    local text, e = failure(tp.compile, FILL, { arch = "sm_80a" })
+    assert.equal("TPSTREAM_ERROR_COMPILER", e.code)
+    assert.matches("NVRTC [%d.]+: .*%-%-nv_arch.*; the options were: "
+      .. "%-arch=sm_80a ", text)
+  end)
+
+  it("by a name in an array is refused", function()
+    for _, field in ipairs { "options", "include", "names" } do
+      assert.matches("(field '" .. field
+        .. "': an array expected, it has the key 'x')",
+        failure(tp.compile, FILL, { [field] = { "a", x = "b" } }), 1, true)
+    end
+    assert.matches("value of the define A '1' has a line end",
+      failure(tp.compile, FILL, { defines = { A = "1\n" } }), 1, true)
   end)
 
   it("that is no string is named by its place", function()
@@ -257,6 +274,15 @@ namespace a { __device__ int v; }]]
     local w <close> = m:global "::a::v"
     assert.same({ 0 }, w:read())
     failure(m.kernel, m, "::single::f")
+  end)
+end)
+
+describe("what is missing at the end", function()
+  it("is said to be missing there", function()
+    local text = failure(tp.compile, "__global__ void k() {", { name = "x.cu" })
+    assert.equal('x.cu: error: expected a "}" at the end of the source\n'
+      .. 'x.cu:1: note: to match this "{"\n  __global__ void k() {\n'
+      .. (" "):rep(22) .. "^", body(text))
   end)
 end)
 

@@ -161,7 +161,8 @@ static void logs(void **state) {
         "instantiation of \"T f(T) [with T=S]\"", NULL);
   check(&r, 3, TPS_RTC_NOTE, "b (1).h", 7, 0, "instantiation of \"T g(T)\"",
         NULL);
-  check(&r, 4, TPS_RTC_ERROR, "program.cu", 0, 0, "expected a \"}\"", NULL);
+  check(&r, 4, TPS_RTC_ERROR, "program.cu", 0, 0,
+        "expected a \"}\" at the end of the source", NULL);
   check(&r, 5, TPS_RTC_WARNING, "a(b).h", 12, 0, "variable \"x\" was declared",
         NULL);
   check(&r, 6, TPS_RTC_ERROR, "x.cu", 1, 0, "cannot open source file \"n.h\"",

@@ -65,6 +65,19 @@ static const char *arch_option(lua_State *L, int index, int anchors) {
   return text_option(L, index, "arch", anchors);
 }
 
+/* The table on top has nothing but the elements 1 to n. */
+static void check_array(lua_State *L, int index, const char *name, size_t n) {
+  lua_pushnil(L);
+  while (lua_next(L, -2)) { /* table key value */
+    lua_pop(L, 1);
+    lua_Integer i = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : 0;
+    if (i >= 1 && (size_t)i <= n) continue;
+    const char *key = luaL_tolstring(L, -1, NULL);
+    tps_option_error(L, index, name, "an array expected, it has the key '%s'",
+                     key);
+  }
+}
+
 /* An array of strings, or one string where `single` allows it. */
 static const char *const *list_option(lua_State *L, int index, const char *name,
                                       bool single, int anchors, size_t *count) {
@@ -82,6 +95,7 @@ static const char *const *list_option(lua_State *L, int index, const char *name,
     tps_option_error(L, index, name, "table expected, got %s",
                      tps_type_name(L, -1));
   size_t n = lua_rawlen(L, -1);
+  check_array(L, index, name, n);
   const char **list = (const char **)keep_array(L, anchors, n, sizeof *list);
   for (size_t i = 0; i < n; i++) {
     if (lua_rawgeti(L, -1, (lua_Integer)i + 1) != LUA_TSTRING)

@@ -157,11 +157,17 @@ static int fail_empty(const tps_compiler *compiler, const tps_rtc_request *r,
 static int fail_result(const tps_compiler *compiler, const tps_strings *options,
                        int result, const tps_rtc_report *report,
                        tps_error *err) {
-  static const char prefix[] = "nvrtc: error: ";
+  static const char *const prefixes[] = {"nvrtc: error: ",
+                                         "Command-line error: "};
   const char *log = report->log != NULL ? report->log : "";
-  if (strncmp(log, prefix, strlen(prefix)) == 0) log += strlen(prefix);
+  bool options_fault = result != TPS_NVRTC_COMPILATION;
+  for (int i = 0; i < 2; i++)
+    if (strncmp(log, prefixes[i], strlen(prefixes[i])) == 0) {
+      log += strlen(prefixes[i]);
+      options_fault = true;
+    }
   int log_size = (int)strcspn(log, "\n");
-  if (result == TPS_NVRTC_COMPILATION) return fail_compilation(report, err);
+  if (!options_fault) return fail_compilation(report, err);
   if (result == TPS_NVRTC_OUT_OF_MEMORY) return no_memory(err);
   if (result == TPS_NVRTC_BUILTINS)
     return tps_fail(err, TPS_COMPILER_MISSING,

@@ -48,7 +48,8 @@ static const char *find(line l, const char *what) {
 typedef struct head {
   line file;
   int line;
-  int number; /* of the diagnostic, 0 if none is shown */
+  int number;  /* of the diagnostic, 0 if none is shown */
+  bool at_end; /* of the source */
   uint8_t severity;
   line message;
 } head;
@@ -135,6 +136,7 @@ static bool read_assembler(line l, head *out) {
 
 static bool read_head(line l, head *out) {
   const char *end = l.text + l.size;
+  out->at_end = false;
   if (is_summary(l)) return false;
   if (read_assembler(l, out)) return true;
   if (l.size == 0 || *l.text == ' ' || *l.text == '\t') return false;
@@ -149,6 +151,7 @@ static bool read_head(line l, head *out) {
         read_severity(l.text + n, end, out)) {
       out->file = (line){TPS_RTC_PROGRAM, strlen(TPS_RTC_PROGRAM)};
       out->line = 0;
+      out->at_end = i == 0;
       return true;
     }
   }
@@ -192,7 +195,7 @@ static bool is_caret(line l) {
   return n >= 2 && n + 1 == l.size && l.text[n] == '^';
 }
 
-static void append(reader *r, tps_rtc_diagnostic *d, line more) {
+static void append(reader *r, tps_rtc_diagnostic *d, line more, char between) {
   if (d->message == NULL) return;
   size_t size = strlen(d->message);
   if (size + more.size > LONGEST) return;
@@ -201,7 +204,7 @@ static void append(reader *r, tps_rtc_diagnostic *d, line more) {
     r->failed = true;
     return;
   }
-  text[size] = '\n';
+  text[size] = between;
   memcpy(text + size + 1, more.text, more.size);
   text[size + 1 + more.size] = '\0';
   d->message = text;
@@ -252,7 +255,8 @@ static void read_more(reader *r, size_t index, line l) {
     char *name = copy(file.text, file.size);
     if (name != NULL) add(r, TPS_RTC_NOTE, (line){name, strlen(name)}, 0, l);
     free(name);
-  } else if (l.size > 0 && find(l, "detected during:") == NULL) append(r, d, l);
+  } else if (l.size > 0 && find(l, "detected during:") == NULL)
+    append(r, d, l, '\n');
 }
 
 /* Errors in name expressions lie in a file that NVRTC makes up: the expression
@@ -335,6 +339,7 @@ static void read_other(reader *r, line l) {
 }
 
 bool tps_rtc_read_log(char *log, tps_rtc_report *report) {
+  static const char at_end[] = "at the end of the source";
   reader r = {.at = log, .report = report};
   line l;
   head h;
@@ -351,6 +356,7 @@ bool tps_rtc_read_log(char *log, tps_rtc_report *report) {
     tps_rtc_diagnostic *d = add(&r, h.severity, h.file, h.line, h.message);
     if (d == NULL || r.failed) break;
     d->number = h.number;
+    if (h.at_end) append(&r, d, (line){at_end, strlen(at_end)}, ' ');
     read_body(&r, index);
     if (!r.failed) show_expression(&report->diagnostics[index]);
   }

@@ -36,8 +36,10 @@ static int check_defines(const tps_rtc_request *r, tps_error *err) {
     const tps_rtc_define *d = &r->defines[i];
     code = tps_rtc_check_line("name of a define", d->name, err);
     if (code == 0) code = check_macro(d->name, err);
+    char what[128];
+    snprintf(what, sizeof what, "value of the define %s", d->name);
     if (code == 0 && d->value != NULL && *d->value != '\0')
-      code = tps_rtc_check_line("value of a define", d->value, err);
+      code = tps_rtc_check_line(what, d->value, err);
   }
   return code;
 }
