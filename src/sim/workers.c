@@ -132,18 +132,31 @@ static void append_shape(tps_error *err, const char *name,
   else snprintf(end, room, "%s %u, ", name, n[0]);
 }
 
-/* The launch itself, on a line of its own; of a graph's node the graph's, too. */
-static void append_launch(tps_error *err, const tps_sim_task *task) {
-  char where[512] = "";
+/* Of a graph's node: where it was captured, and the graph's launch. */
+static void append_graph(tps_error *err, const tps_sim_task *task) {
+  char captured[512], launched[512];
   const tps_op *op = queued_op(task);
+  size_t used = strlen(err->message);
+  tps_op_where(task->op, captured, sizeof captured);
+  tps_op_where(op, launched, sizeof launched);
+  snprintf(err->message + used, sizeof err->message - used,
+           "%s%s%sin a graph on stream %" PRIu64 "%s%s",
+           captured[0] != '\0' ? "captured at " : "", captured,
+           captured[0] != '\0' ? ", " : "", op->stream,
+           launched[0] != '\0' ? ", launched at " : "", launched);
+}
+
+/* The launch itself, on a line of its own. */
+static void append_launch(tps_error *err, const tps_sim_task *task) {
   append_shape(err, "\n  grid", task->op->grid);
   append_shape(err, "block", task->op->block);
-  if (task->node != NULL) tps_op_where(op, where, sizeof where);
+  if (task->node != NULL) {
+    append_graph(err, task);
+    return;
+  }
   size_t used = strlen(err->message);
-  snprintf(err->message + used, sizeof err->message - used,
-           "%sstream %" PRIu64 "%s%s",
-           task->node != NULL ? "in a graph on " : "", op->stream,
-           where[0] != '\0' ? ", launched at " : "", where);
+  snprintf(err->message + used, sizeof err->message - used, "stream %" PRIu64,
+           task->op->stream);
 }
 
 /* The launch's fault with what only the queue knows. */
