@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- Five kinds of objects with work queued on them, to be closed in any order:
+-- Five kinds of objects, one with a graph, with work queued on them, to be closed in
+-- any order:
 --
 --   local closing = require "spec.support.closing"
 --   closing.orders           -- the 120 permutations of "12345"
@@ -51,6 +52,14 @@ local function queue_work(tp, o, pointer)
   o.event:record(o.stream)
   o.other:wait_event(o.event)
   o.buffer:copy_to(o.host, { stream = o.other })
+  o.graph = tp.capture(function()
+    o.kernel:launch({ grid = 1, block = 1 }, pointer, TURNS)
+    local copy <close> = tp.buffer("i32", { 1, 2, 3 })
+    copy:copy_to(o.buffer)
+    tp.current_stream():on_complete(function() o.called = true end)
+  end)
+  o.graph:launch(o.other)
+  o.graph:launch(o.stream)
   o.stream:on_complete(function() o.called = true end)
   tp.default_stream():on_complete(math.abs, -1)
 end
@@ -76,7 +85,10 @@ function closing.run(tp, order, options)
   o.launch = o.kernel:bind { grid = 1, block = 1 }
   o.closers = {
     function() o.stream:close() end,
-    function() o.event:close() end,
+    function()
+      o.event:close()
+      if o.graph then o.graph:close() end
+    end,
     function() o.buffer:close() end,
     function() o.module:close() o.kernel:close() end,
     function() o.scope:close() o.launch = nil end,

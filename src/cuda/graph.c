@@ -393,6 +393,14 @@ int tps_cuda_graph_build(tps_device *device, const tps_graph_node_list *list,
   return code;
 }
 
+/* What CUDA can't change is built anew, and says then what is wrong. */
+static int settle(int code, const char *what, tps_error *err) {
+  cudaGetLastError();
+  if (code == 0) return 0;
+  return tps_code_sticky(code) ? tps_cuda_fail(err, code, "%s", what)
+                               : TPS_NOT_SUPPORTED;
+}
+
 /* What was queued keeps the parameters that it was queued with. */
 int tps_cuda_graph_change(tps_device *device, tps_device_graph *graph,
                           const tps_graph_node_list *list, uint32_t index,
@@ -403,8 +411,7 @@ int tps_cuda_graph_change(tps_device *device, tps_device_graph *graph,
   if (code != 0) return code;
   code = (int)tps_cuda(device)->driver.graph_set_kernel(g->exec, g->last[index],
                                                         &params);
-  if (code == 0) return 0;
-  return tps_cuda_fail(err, code, "cuGraphExecKernelNodeSetParams");
+  return settle(code, "cuGraphExecKernelNodeSetParams", err);
 }
 
 static bool calls_host(const tps_graph_node_list *list) {
@@ -429,11 +436,7 @@ int tps_cuda_graph_update(tps_device *device, tps_device_graph *graph,
   if (code != 0) return code;
   cudaError_t e = cudaGraphExecUpdate(g->exec, fresh, &info);
   cudaGraphDestroy(fresh);
-  if (e == cudaSuccess) return 0;
-  cudaGetLastError();
-  return e == cudaErrorGraphExecUpdateFailure
-             ? TPS_NOT_SUPPORTED
-             : tps_cuda_fail(err, e, "cudaGraphExecUpdate");
+  return settle((int)e, "cudaGraphExecUpdate", err);
 }
 
 int tps_cuda_graph_launch(tps_device *device, tps_device_graph *graph,
