@@ -177,6 +177,9 @@ describe("cooperative groups:", function()
   end
 
   it("coalesced threads reduce, scan, shuffle and vote among themselves", function()
+    if (os.getenv "TPSTREAM_SIM_SEED" or "0") ~= "0" then
+      return pending "with a seed lanes need not have come together"
+    end
     local n = 64
     local xs = g.ints(n, 0, 999)
     local r = run("coalesced", xs, 1)

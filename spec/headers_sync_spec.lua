@@ -380,6 +380,44 @@ describe("libcu++'s", function()
   end)
 end)
 
+describe("a grid's synchronization that some block leaves out", function()
+  it("is told at once", function()
+    if tp.current_device():kind() ~= "sim" then return end
+    local SCRIPT = [==[
+      local tp = require "tpstream"
+      local module = require "spec.support.program"("headers_grid", [[
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void leaving(int *o, int turns) {
+  for (int i = 0; i < turns; i++) {
+    o[blockIdx.x * blockDim.x + threadIdx.x]++;
+    if (i == 3 && blockIdx.x == 2) return;
+    cg::this_grid().sync();
+  }
+}]], { stored = true })
+      local o <close> = tp.zeros("i32", 4096)
+      local function run(grid, block, turns)
+        module:kernel "leaving":launch({ grid = grid, block = block,
+          cooperative = true }, o, turns)
+        print(select(2, pcall(o.read, o)))
+      end
+      run(6, 64, 3)
+      run(40, 1, 3)
+      run(2, 32, 9)
+      run(%d, %d, 9)
+    ]==]
+    for _, shape in ipairs { { 6, 64 }, { 3, 1 }, { 17, 96 } } do
+      local r = run.script(SCRIPT:format(shape[1], shape[2]))
+      assert.equal(3, select(2, r.stdout:gsub("table: ", "")), r.stdout .. r.stderr)
+      assert.is_truthy(r.stdout:find(", program.cu:7 via cooperative_groups/details/"
+        .. "sync.h:", 1, true), r.stdout)
+      assert.is_truthy(r.stdout:find(("deadlock: no thread can go on; %d of %d blocks "
+        .. "wait for the whole grid, the others have ended"):format(shape[1] - 1,
+        shape[1]), 1, true), r.stdout)
+    end
+  end)
+end)
+
 -- The lines that matter are the program's, not the library's.
 describe("a deadlock at libcu++'s barrier", function()
   it("is told where the program waits", function()

@@ -497,13 +497,15 @@ HANDLER(st_local) {
 
 /* --- any space, lane by lane; ordered accesses --------------------------- */
 
-/* f: as above, and 512 for an acquire or a release, 1024 for an atomic access.
- */
+/* f: as above, and 512 for an acquire or a release, 1024 for an atomic access,
+ * 4096 for a load in a loop that does nothing else (engine_grid.c). */
 HANDLER(ld_any) {
   unsigned size = i->f & 255;
   int order = i->f & 512 ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED;
   _Alignas(64) uint64_t address[LANES];
   memcpy(address, row(e, i->a), ROW64);
+  if (i->f & 4096)
+    tps_sim_spin(e, i, address[__builtin_ctz(mask)] + (uint64_t)i->imm);
   for (uint32_t m = mask; m; m &= m - 1) {
     unsigned l = (unsigned)__builtin_ctz(m);
     uint64_t at = address[l] + (uint64_t)i->imm;

@@ -145,8 +145,12 @@ static uint64_t one_lane(engine *e, const insn *i, unsigned lane,
           ? r->host + offset
           : tps_sim_resolve(e, i, lane, address, size, ACCESS_ATOMIC, &local);
   bool own = local || tps_sim_is_shared(e, p);
-  if (!own) return atomic_rmw(p, size, op, type, x, y);
   uint64_t old = 0;
+  if (!own) {
+    old = atomic_rmw(p, size, op, type, x, y);
+    if (e->launch->workspace) tps_sim_workspace_changed(e, address);
+    return old;
+  }
   if (local) old = tps_sim_load(e, i, lane, address, size);
   else memcpy(&old, p, size);
   uint64_t new = combine(op, type, old, x, y, true);

@@ -151,7 +151,7 @@ struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
   block->runnable = launch->warps == 32 ? FULL : (1u << launch->warps) - 1;
   block->turn = 0;
   block->used = 0;
-  block->spent = 0;
+  block->spent = block->stuck_at = 0;
   uint64_t seed = launch->config.seed;
   block->random = seed ? mix(seed + index * 0x9e3779b97f4a7c15ull) | 1 : 0;
   block->choices = 0;
@@ -172,6 +172,7 @@ void tps_sim_block_end(struct tps_sim_block *block) {
   pthread_mutex_lock(&launch->lock);
   block->next = launch->pool;
   launch->pool = block;
+  launch->ended++;
   pthread_mutex_unlock(&launch->lock);
 }
 
@@ -263,8 +264,9 @@ __attribute__((noinline)) static int run(engine *e, uint64_t left) {
       tps_sim_async_finish(e);
       return TPS_SIM_DONE;
     }
-    if (!left) return TPS_SIM_SLICE;
-    if (!progress && block->runnable) return TPS_SIM_YIELD;
+    if (left && (progress || !block->runnable)) continue;
+    tps_sim_grid_check(e);
+    return left ? TPS_SIM_YIELD : TPS_SIM_SLICE;
   }
 }
 

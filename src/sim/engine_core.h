@@ -195,7 +195,11 @@ struct tps_sim_launch {
   pthread_mutex_t lock; /* of what follows */
   bool faulted;
   tps_error fault;
-  struct tps_sim_block *pool; /* ended blocks, to be used again */
+  /* For engine_grid.c: blocks that have ended, and those that can't go on
+   * before there have been more changes of the workspace than `stuck_at`. */
+  uint64_t ended, stuck, stuck_at;
+  atomic_uint_fast64_t changes; /* needs no lock */
+  struct tps_sim_block *pool;   /* ended blocks, to be used again */
 };
 
 /* --- warps --------------------------------------------------------------- */
@@ -214,6 +218,8 @@ typedef struct group {
   uint8_t barrier;      /* WAITS: which */
   uint8_t quota;        /* backward branches left before others run */
   uint8_t apart;        /* with a seed: merges with its like only */
+  const insn *spin;     /* load of a workspace in a loop, or NULL … */
+  uint64_t spun_at;     /* … executed after so many changes of that */
   bool tired;
 } group;
 
@@ -291,6 +297,7 @@ struct tps_sim_block {
   uint32_t turn;     /* warp that begins */
   uint32_t used;     /* mask of barriers with arrivals */
   uint64_t spent;    /* instructions */
+  uint64_t stuck_at; /* of the launch when the block was counted, + 1 */
   /* With a seed: the state of the dice (0 without one), groups and turns
    * chosen so far, stores held back, by warp; whether others should run now. */
   uint64_t random;
@@ -452,6 +459,16 @@ void tps_sim_barriers_check(engine *e);
 /* --- engine_deadlock.c --------------------------------------------------- */
 
 _Noreturn void tps_sim_deadlock(engine *e);
+
+/* --- engine_grid.c ------------------------------------------------------- */
+
+/* The running group is about to execute a load whose loop does nothing else:
+ * operands b and c are the loop's ends, as numbers of PTX instructions. */
+void tps_sim_spin(engine *e, const insn *i, uint64_t address);
+/* An atomic operation has been executed at an address. */
+void tps_sim_workspace_changed(engine *e, uint64_t address);
+/* At the end of a block's turn: a fault if no block can go on. */
+void tps_sim_grid_check(engine *e);
 
 /* --- engine_block.c ------------------------------------------------------ */
 

@@ -200,6 +200,9 @@ bool tps_sim_decode_complete_tx(builder *b, const ptx_opd *object,
                                 unsigned bytes);
 /* Whether the wait at hand is all that its loop does (engine_decode_wait.c). */
 bool tps_sim_only_waits(const builder *b);
+/* Whether the load at hand is in a loop without anything else that others could
+ * hear of; then its ends, as numbers of PTX instructions. */
+bool tps_sim_only_spins(const builder *b, uint32_t *first, uint32_t *last);
 bool tps_sim_decode_texture(builder *b);
 bool tps_sim_decode_matrix(builder *b);
 bool tps_sim_decode_eighth(builder *b);

@@ -251,8 +251,12 @@ static void load_part(builder *b, place at, uint8_t t, unsigned first,
                 : b->p->space == TPS_PTX_LOCAL
                     ? (unsigned)H_ld_local
                     : load_op(b, as, n > 1, at.narrow);
+  uint32_t from, to;
   insn *i = tps_sim_emit(b, op);
   fill(b, i, at, rows, n, as);
+  if (op == H_ld_any && n == 1 && ordering(b) &&
+      tps_sim_only_spins(b, &from, &to))
+    i->b = from, i->c = to, i->f |= 4096;
 }
 
 static void store_part(builder *b, place at, uint8_t t, unsigned first,

@@ -229,3 +229,18 @@ bool tps_sim_only_waits(const builder *b) {
   while (!w.failed && w.next < w.count) follow(&w, w.places[w.next++]);
   return !w.failed;
 }
+
+bool tps_sim_only_spins(const builder *b, uint32_t *first, uint32_t *last) {
+  enum { MOST = 16 };
+  const ptx_insn *all = b->fn->instructions;
+  uint32_t at = (uint32_t)b->at, count = b->fn->instruction_count, end = at + 1;
+  while (end < count && end - at < MOST && is_private(&all[end])) end++;
+  if (end >= count || all[end].op != TPS_PTX_OP_BRA || all[end].guard < 0)
+    return false;
+  int64_t target = all[end].operands[0].index;
+  if (target > at || at - target > MOST) return false;
+  for (uint32_t k = (uint32_t)target; k < at; k++)
+    if (!is_private(&all[k])) return false;
+  *first = (uint32_t)target, *last = end;
+  return b->p->guard < 0;
+}
