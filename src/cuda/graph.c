@@ -288,7 +288,6 @@ static int end_loop(const builder *outer, cudaGraph_t body,
   return code;
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion) */
 static int add_condition(builder *b, const tps_graph_node *node) {
   const tps_graph_node_list *list = &node->u.condition.body;
   bool loop = node->kind == TPS_NODE_WHILE;
@@ -314,7 +313,6 @@ static int add_condition(builder *b, const tps_graph_node *node) {
 
 /* --- lists ---------------------------------------------------------------- */
 
-/* NOLINTNEXTLINE(misc-no-recursion) */
 static int add_node(builder *b, const tps_graph_node *node) {
   switch ((tps_graph_node_kind)node->kind) {
   case TPS_NODE_LAUNCH: return add_kernel(b, node);
@@ -330,7 +328,7 @@ static int add_node(builder *b, const tps_graph_node *node) {
   }
 }
 
-/* Each node with its own device current. NOLINTNEXTLINE(misc-no-recursion) */
+/* Each node with its own device current. */
 static int add_list(cudaGraph_t graph, const tps_graph_node_list *list,
                     cudaGraphNode_t *last, tps_error *err) {
   int code = 0;

@@ -396,7 +396,7 @@ static void set_kind(lua_State *L, const tps_graph_node *node) {
   else if (node->kind == TPS_NODE_FILL)
     set_integer(L, "bytes", node->u.fill.count * node->u.fill.width);
   else if (node->kind != TPS_NODE_HOST) {
-    push_nodes(L, &node->u.condition.body); /* NOLINT(misc-no-recursion) */
+    push_nodes(L, &node->u.condition.body);
     lua_setfield(L, -2, "body");
   }
 }
@@ -407,7 +407,7 @@ static void push_node(lua_State *L, const tps_graph_node_list *list,
   char text[512];
   lua_createtable(L, 0, 10);
   set_integer(L, "id", (uint64_t)node->id + 1);
-  set_kind(L, node); /* NOLINT(misc-no-recursion) */
+  set_kind(L, node);
   set_integer(L, "stream", node->op->stream);
   lua_pushstring(L, tps_device_label(node->device, text, sizeof text));
   lua_setfield(L, -2, "device");
@@ -423,7 +423,6 @@ static void push_node(lua_State *L, const tps_graph_node_list *list,
   lua_setfield(L, -2, "dependencies");
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion) */
 static void push_nodes(lua_State *L, const tps_graph_node_list *list) {
   luaL_checkstack(L, LUA_MINSTACK, "bodies too deep");
   lua_createtable(L, (int)list->count, 0);

@@ -12,7 +12,7 @@
 /* ---- building ------------------------------------------------------------ */
 
 static uint32_t count_nodes(const tps_graph_node_list *list) {
-  uint32_t count = list->count; /* NOLINTNEXTLINE(misc-no-recursion) */
+  uint32_t count = list->count;
   for (uint32_t i = 0; i < list->count; i++) {
     const tps_graph_node *node = &list->nodes[i];
     if (node->kind == TPS_NODE_IF || node->kind == TPS_NODE_WHILE)
@@ -25,7 +25,7 @@ static void list_ops(const tps_graph_node_list *list, tps_op_list *ops) {
   for (uint32_t i = 0; i < list->count; i++) {
     const tps_graph_node *node = &list->nodes[i];
     if (node->kind == TPS_NODE_IF || node->kind == TPS_NODE_WHILE)
-      list_ops(&node->u.condition.body, ops); /* NOLINT(misc-no-recursion) */
+      list_ops(&node->u.condition.body, ops);
     ops->ops[ops->count++] = tps_op_ref(node->op);
   }
 }

@@ -22,6 +22,7 @@ int tps_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
   if (more == NULL) return tps_out_of_host_memory(err);
   memcpy(items, &more, sizeof more);
   *capacity = room;
+  /* cppcheck-suppress memleak ; *items has it */
   return 0;
 }
 
@@ -46,13 +47,11 @@ void tps_graph_node_drop(tps_graph_node *node) {
     free((void *)node->u.run.launch.params);
     free(node->u.run.launch.argv);
   } else if (conditional(node)) {
-    tps_graph_node_list_free(
-        &node->u.condition.body); /* NOLINT(misc-no-recursion) */
+    tps_graph_node_list_free(&node->u.condition.body);
   }
 }
 
-void tps_graph_node_list_free(
-    tps_graph_node_list *list) { /* NOLINT(misc-no-recursion) */
+void tps_graph_node_list_free(tps_graph_node_list *list) {
   for (uint32_t i = 0; i < list->count; i++)
     tps_graph_node_drop(&list->nodes[i]);
   free(list->nodes);
@@ -106,8 +105,7 @@ static int copy_list(tps_graph_node_list *list, const tps_graph_node_list *from,
 
 /* The kind's own part. */
 static int copy_kind(tps_graph_node *node, const tps_graph_node *from,
-                     const copying *c,
-                     tps_error *err) { /* NOLINT(misc-no-recursion) */
+                     const copying *c, tps_error *err) {
   int code = 0;
   if (from->kind == TPS_NODE_LAUNCH) {
     node->u.run.kernel = from->u.run.kernel;
@@ -129,8 +127,7 @@ static int copy_kind(tps_graph_node *node, const tps_graph_node *from,
 
 static int copy_node(tps_graph_node *node, const tps_graph_node *from,
                      uint32_t base, const uint32_t *tips, uint32_t count,
-                     const copying *c,
-                     tps_error *err) { /* NOLINT(misc-no-recursion) */
+                     const copying *c, tps_error *err) {
   node->kind = from->kind;
   node->device = from->device;
   node->op = tps_op_ref(from->op);
@@ -146,7 +143,7 @@ static int copy_node(tps_graph_node *node, const tps_graph_node *from,
 
 static int copy_list(tps_graph_node_list *list, const tps_graph_node_list *from,
                      const uint32_t *tips, uint32_t count, const copying *c,
-                     tps_error *err) {          /* NOLINT(misc-no-recursion) */
+                     tps_error *err) {
   uint32_t base = list->count, n = from->count; /* may be one list */
   int code = 0;
   for (uint32_t i = 0; i < n && code == 0; i++) {
@@ -197,9 +194,8 @@ static bool same_node(const tps_graph_node *a, const tps_graph_node *b) {
           memcmp(a->after, b->after, a->after_count * sizeof *a->after) == 0);
 }
 
-bool tps_graph_node_same_shape(
-    const tps_graph_node_list *a, /* NOLINT(misc-no-recursion) */
-    const tps_graph_node_list *b) {
+bool tps_graph_node_same_shape(const tps_graph_node_list *a,
+                               const tps_graph_node_list *b) {
   if (a->count != b->count) return false;
   for (uint32_t i = 0; i < a->count; i++) {
     const tps_graph_node *x = &a->nodes[i], *y = &b->nodes[i];
@@ -213,9 +209,8 @@ bool tps_graph_node_same_shape(
 
 /* Ids ascend in a list, so the last node that is not beyond has it or has the
  * body that does. A conditional node comes after its body: its id is higher. */
-tps_graph_node *
-tps_graph_node_find(tps_graph_node_list *list, /* NOLINT(misc-no-recursion) */
-                    uint32_t id, uint32_t *index) {
+tps_graph_node *tps_graph_node_find(tps_graph_node_list *list, uint32_t id,
+                                    uint32_t *index) {
   uint32_t low = 0, high = list->count;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;

@@ -63,7 +63,7 @@ static int no_memory(tps_error *err) {
 /* --- the end -------------------------------------------------------------- */
 
 /* Lock held. */
-static void plan_free(tps_sim_plan *plan) { /* NOLINT(misc-no-recursion) */
+static void plan_free(tps_sim_plan *plan) {
   for (uint32_t i = 0; i < plan->count; i++) {
     tps_sim_node *node = &plan->nodes[i];
     if (node->model != NULL) tps_sim_release(node->model);
@@ -157,7 +157,7 @@ static int plan_make(const tps_graph_node_list *list, tps_sim_plan **out,
                      tps_error *err);
 
 static int make_node(tps_sim_plan *plan, uint32_t i, const tps_graph_node *from,
-                     tps_error *err) { /* NOLINT(misc-no-recursion) */
+                     tps_error *err) {
   tps_sim_node *node = &plan->nodes[i];
   node->plan = plan;
   node->before = from->after_count;
@@ -175,7 +175,6 @@ static void plan_drop(tps_sim_plan *plan, tps_sim_pool *pool) {
   tps_sim_unlock(pool);
 }
 
-/* NOLINTNEXTLINE(misc-no-recursion) */
 static int plan_make(const tps_graph_node_list *list, tps_sim_plan **out,
                      tps_error *err) {
   tps_sim_plan *plan =
