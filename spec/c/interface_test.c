@@ -187,6 +187,25 @@ static void told_streams(void **unused) {
   lua_close(L);
 }
 
+static int capturing(lua_State *L) {
+  tpstream_stream s;
+  tpstream_checkstream(L, 1, &s);
+  lua_pushboolean(L, s.capturing);
+  return 1;
+}
+
+static void told_of_captures(void **unused) {
+  (void)unused;
+  lua_State *L = open_state();
+  lua_register(L, "capturing", capturing);
+  run(L, "local s, seen = tp.Stream()\n"
+         "tp.capture(s, function() seen = capturing(s) end)\n"
+         "return seen, capturing(s)");
+  assert_true(lua_toboolean(L, 1));
+  assert_false(lua_toboolean(L, 2));
+  lua_close(L);
+}
+
 static int stream_argument(lua_State *L) {
   tpstream_stream s;
   tpstream_checkstream(L, 1, &s);
@@ -440,6 +459,7 @@ int main(void) {
       cmocka_unit_test(a_device_that_is_not_there),
       cmocka_unit_test(versions),
       cmocka_unit_test(told_streams),
+      cmocka_unit_test(told_of_captures),
       cmocka_unit_test(wrong_arguments),
       cmocka_unit_test(pushed_streams),
       cmocka_unit_test(told_buffers),

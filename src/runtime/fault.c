@@ -127,6 +127,13 @@ static void name_one(tps_error *err, const suspect_op *s) {
   append_graph(err, s);
 }
 
+/* The graph that all of them are part of, with the first; NULL: none. */
+static const suspect_op *one_graph(const suspects *list) {
+  for (size_t i = 1; i < list->count; i++)
+    if (list->ops[i].graph != list->ops[0].graph) return NULL;
+  return list->ops[0].graph != NULL ? &list->ops[0] : NULL;
+}
+
 static void name_several(tps_error *err, const suspects *list) {
   char where[512];
   for (size_t i = 0; i < list->count && i < SHOWN; i++) {
@@ -139,6 +146,7 @@ static void name_several(tps_error *err, const suspects *list) {
   if (more > 0)
     append(err, " and %s%zu more", list->lost ? "at least " : "", more);
   else if (list->lost) append(err, " or an earlier one");
+  else if (one_graph(list) != NULL) append_graph(err, one_graph(list));
 }
 
 static void name_suspects(const tps_local *local, tps_error *err) {
