@@ -215,6 +215,29 @@ describe("named parameters", function()
   end)
 end)
 
+describe("named parameters of a body", function()
+  it("that failed, and was caught, are forgotten with it", function()
+    local flag <close> = tp.buffer("i32", { 1 })
+    local b <close> = tp.zeros("i32", 1)
+    local add <close> = gate.kernel "add"
+    local g <close> = tp.capture({ params = { v = 1 } }, function(p)
+      add:launch(one, b, 0, p.v)
+      for _, what in ipairs { "error", "fork" } do
+        assert.is_false(pcall(tp.graph_if, flag, function()
+          add:launch(one, b, 0, p.v)
+          if what == "error" then error "no" end
+          local t <close> = tp.Stream()
+          t:wait_stream(tp.current_stream())
+          tp.with_stream(t, add.launch, add, one, b, 0, p.v)
+        end))
+      end
+      add:launch(one, b, 0, p.v)
+    end)
+    g:launch { v = 10 }
+    assert.same({ 20 }, b:read())
+  end)
+end)
+
 describe("g:update", function()
   it("keeps the shape: other memory, values and kernels", function()
     local b <close> = tp.zeros("i32", 4)

@@ -46,6 +46,7 @@ static tps_lua_capture *push_guard(lua_State *L, tps_lua_graph *box) {
 
 static void activate(tps_lua *lua, tps_lua_capture *guard) {
   guard->around = lua->capture;
+  guard->slots = guard->box->slots.count;
   guard->active = true;
   lua->capture = guard;
 }
@@ -73,6 +74,7 @@ static void abandon(lua_State *L, tps_lua_capture *guard) {
   tps_lua *lua = tps_lua_of(L);
   if (guard->active) {
     if (lua->context != NULL) tps_capture_abort(lua->context);
+    guard->box->slots.count = guard->slots;
     deactivate(L, lua, guard);
   }
   close_private(guard);
@@ -345,6 +347,7 @@ static int conditional(lua_State *L, bool loop) {
   tps_site_set(L, lua);
   int code =
       tps_capture_body_end(lua->context, loop, flag->memory, flag->first, &err);
+  if (code != 0) guard->box->slots.count = guard->slots;
   deactivate(L, lua, guard);
   close_private(guard);
   return code != 0 ? tps_raise(L, &err) : 0;

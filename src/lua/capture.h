@@ -40,6 +40,7 @@ typedef struct tps_lua_capture {
   struct tps_lua_capture *around;
   tps_lua_graph *box;      /* of the graph */
   tps_lua_stream *private; /* a stream of its own, or NULL */
+  uint32_t slots;          /* of the graph's, when it began */
   bool active;
 } tps_lua_capture;
 
