@@ -70,6 +70,16 @@ static int allow_cluster(const builder *b, const tps_graph_node *node) {
                           : tps_cuda_fail(b->err, e, "cudaFuncSetAttribute");
 }
 
+/* A hint, of which an older driver knows nothing. */
+static void set_carveout(const builder *b, CUgraphNode kernel,
+                         unsigned percent) {
+  CUkernelNodeAttrValue value;
+  memset(&value, 0, sizeof value);
+  value.sharedMemCarveout = percent;
+  b->self->driver.graph_set_attribute(
+      kernel, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, &value);
+}
+
 static int set_attributes(const builder *b, const tps_graph_node *node,
                           CUgraphNode kernel) {
   const tps_launch *launch = &node->u.run.launch;
@@ -90,6 +100,8 @@ static int set_attributes(const builder *b, const tps_graph_node *node,
     code = (int)driver->graph_set_attribute(
         kernel, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value);
   }
+  if (code == 0 && launch->carveout != 0)
+    set_carveout(b, kernel, launch->carveout - 1u);
   if (code == 0) return 0;
   return tps_cuda_fail(b->err, code, "cuGraphKernelNodeSetAttribute");
 }
