@@ -31,6 +31,22 @@ describe("map", function()
     assert.same({ 3.0, 6.0 }, y:read())
   end)
 
+  it("reads past digits in groups, characters and comments", function()
+    local k <close> = tp.map("x = 1'000 * y + 2'000 + 'a' /* x' = */;",
+      { x = "i32*", y = "i32*" })
+    local x <close> = tp.zeros("i32", 2)
+    local y <close> = tp.buffer("i32", { 3, 4 })
+    k:forall(2, x, y)
+    assert.same({ 5097, 6097 }, x:read())
+  end)
+
+  it("leaves an element for which it returns as it was", function()
+    local k <close> = tp.map("x = 7; if (i == 1) return;", { x = "i32*" })
+    local x <close> = tp.buffer("i32", { 1, 2, 3 })
+    k:forall(3, x)
+    assert.same({ 7, 2, 7 }, x:read())
+  end)
+
   it("knows the index and the count, several statements, whole arrays", function()
     local k <close> = tp.map([[
       int left = x[i > 0 ? i - 1 : n - 1]; // y = 1: a comment

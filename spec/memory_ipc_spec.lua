@@ -71,6 +71,9 @@ describe("memory of several processes", function()
     end
     assert.equal("bad argument #2 to 'open_ipc' (no handle of a buffer's)",
       message_of(tp.open_ipc, 0, ("x"):rep(81)))
+    local huge = ("x"):rep(64) .. string.pack("<i8i8B", 0, 1 << 62, 11)
+    assert.equal("bad argument #2 to 'open_ipc' (no handle of a buffer's)",
+      message_of(tp.open_ipc, 0, huge, "u8"))
     assert.matches("string expected", message_of(tp.open_ipc, 0, 5))
     assert.matches("no device", message_of(tp.open_ipc, 99, ("x"):rep(64)))
     assert.matches("unknown element type", message_of(tp.open_ipc, 0,

@@ -276,6 +276,26 @@ describe("copy_to with rows", function()
   end
 end)
 
+describe("copy_to", function()
+  it("notices what the options' metamethods close", function()
+    local s = tp.current_stream()
+    for _, rows in ipairs { false, true } do
+      for _, victim in ipairs { 1, 2 } do
+        local b = { tp.zeros("i32", 4), tp.zeros("i32", 4) }
+        local options = rows and { rows = 2, row_bytes = 4, pitch = 8 } or {}
+        setmetatable(options, { __index = function(_, key)
+          if key ~= "stream" then return nil end
+          b[victim]:close()
+          return s
+        end })
+        assert.matches("closed buffer", message_of(b[1].copy_to, b[1], b[2], options))
+        b[1]:close()
+        b[2]:close()
+      end
+    end
+  end)
+end)
+
 describe("read_file", function()
   it("reads a whole file into pinned memory", function()
     local xs = {}
@@ -311,6 +331,12 @@ describe("read_file", function()
       local h <close> = tp.read_file(path)
       assert.is_true(h:bytes() == text)
     end)
+  end)
+
+  it("reads no more than it needs of what never ends", function()
+    local h <close> = tp.read_file("/dev/zero", "i32", { offset = 6, count = 5000 })
+    assert.equal(5000, #h)
+    assert.equal(0, h[5000])
   end)
 
   it("reads what has no size of its own, and nothing", function()

@@ -22,6 +22,15 @@ for text in ([[int8 i8 1, uint8 u8 1, int16 i16 2, uint16 u16 2, int32 i32 4,
   t.half = t.float and t.size == 2
   lib.types[name], lib.types[short] = t, t
 end
+lib.types.f16.greatest, lib.types.bf16.greatest = 65504.0, 0x1.fep127
+lib.types.f32.greatest, lib.types.f64.greatest = 0x1.fffffep127, 0x1.fffffffffffffp1023
+
+-- The number of a type of floats that is nearest to one within its range.
+function lib.rounded(t, value)
+  if t.half then return tp[t.short](value):value() end
+  if t.size == 8 then return value + 0.0 end
+  return (string.unpack("<f", string.pack("<f", value)))
+end
 
 -- ---- errors --------------------------------------------------------------------
 
@@ -78,6 +87,12 @@ function lib.output(name, argument, out, count, t, ...)
   if out == nil then return tp.buffer(t.name, count) end
   lib.expect(name, argument, out, count, t, ...)
   return out
+end
+
+-- A count that was multiplied as floats, since integers would wrap around.
+function lib.count(name, count)
+  if count < 0x1p53 then return math.tointeger(count) end
+  misuse("%s: %.0f elements of the result are more than there can be", name, count)
 end
 
 -- A whole number from least (to greatest).

@@ -105,8 +105,8 @@ local function check_buffers(name, t, x, weight, s, opts, fields)
     s.out[axis] = out_size(name, fields[axis], s.size[axis], s.kernel[axis],
       s.stride[axis], s.padding[axis], s.dilation[axis])
   end
-  local out = lib.output(name, 3, opts.out, s.batch * s.filters * s.out[1] * s.out[2],
-    t)
+  local count = lib.count(name, 1.0 * s.batch * s.filters * s.out[1] * s.out[2])
+  local out = lib.output(name, 3, opts.out, count, t)
   if opts.bias then lib.expect(name, 3, opts.bias, s.filters, t) end
   for what, buffer in pairs { x = x, weight = weight, bias = opts.bias } do
     lib.check_overlap(name, buffer, what, out, "the result", true)

@@ -49,9 +49,12 @@ local function matrix(opts, letter, rows, columns)
     bad_field(ld, "at least %d expected, got %d", columns, row)
   end
   local size = rows > 0 and columns > 0 and (rows - 1.0) * row + columns or 0
-  local step = opts[stride] or rows * row
-  if step < 0 then bad_field(stride, "must not be negative, got %d", step) end
-  if letter == "c" and step < size and (opts.batch or 1) > 1 then
+  local step = opts[stride]
+  if not step then
+    step = size < 0x1p53 and rows * row or 0 -- such a matrix no buffer holds
+  elseif step < 0 then
+    bad_field(stride, "must not be negative, got %d", step)
+  elseif letter == "c" and step < size and (opts.batch or 1) > 1 then
     bad_field(stride, "at least %.0f expected, got %d", size, step)
   end
   return { rows = rows, columns = columns, row = row, step = step, size = size }
@@ -127,7 +130,7 @@ function K.matmul(a, b, m, n, k, opts)
   local out = opts.out
   if out == nil then
     if p.beta ~= 0 then bad_field("beta", "of no use without 'out'") end
-    out = lib.tp.buffer(u.name, math.tointeger(extent(z, p.batch)))
+    out = lib.tp.buffer(u.name, lib.count("matmul", extent(z, p.batch)))
   else
     check_extent(6, z, p.batch, out:count())
     lib.check_overlap("matmul", a, "a", out, "the result", true)

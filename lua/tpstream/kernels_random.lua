@@ -31,12 +31,35 @@ end
 local UNIFORM = { seed = "integer", offset = "integer", low = "number",
   high = "number" }
 
+-- The limits, as the numbers of x's type that are nearest.
+local function float_limits(t, opts)
+  local given = {
+    low = finite("random_uniform", opts, "low", 0),
+    high = finite("random_uniform", opts, "high", 1),
+  }
+  for field, value in pairs(given) do
+    if math.abs(value) > t.greatest then
+      lib.bad("random_uniform", 2, "field '%s': %s does not fit %s (%s to %s)", field,
+        value, t.name, -t.greatest, t.greatest)
+    end
+  end
+  if not (given.low < given.high) then
+    lib.bad("random_uniform", 2, "field 'high': more than %s expected, got %s",
+      given.low, given.high)
+  end
+  local low, high = lib.rounded(t, given.low), lib.rounded(t, given.high)
+  if low == high then
+    lib.bad("random_uniform", 2, "field 'high': %s is the same %s as %s", given.high,
+      t.name, given.low)
+  end
+  return low, high
+end
+
 local function uniform_floats(x, t, n, opts)
-  local low = finite("random_uniform", opts, "low", 0)
-  local high = finite("random_uniform", opts, "high", 1)
-  if not (low < high) then
-    lib.bad("random_uniform", 2, "field 'high': more than %s expected, got %s", low,
-      high)
+  local low, high = float_limits(t, opts)
+  if high - low > (t.half and types.f32 or t).greatest then
+    lib.bad("random_uniform", 2, "field 'high': from %s to %s it is further than %s "
+      .. "reaches", low, high, t.half and "float32" or t.name)
   end
   if n > 0 then
     launch(lib.kernel("random", "uniform", t.short), x, n,

@@ -81,7 +81,7 @@ local LOCAL_BINS = 8192 -- that a block counts by itself
 
 local function check_limit(t, argument, value)
   if type(value) ~= "number" then
-    lib.bad("histogram", argument, "number expected, got %s", type(value))
+    lib.bad("histogram", argument, "number expected, got %s", lib.type_name(value))
   elseif value ~= value or value == math.huge or value == -math.huge then
     lib.bad("histogram", argument, "a finite number expected, got %s", value)
   elseif not t.float and not math.tointeger(value) then
@@ -103,6 +103,24 @@ local function limits(t, bins, low, high)
   return low, high
 end
 
+-- How many bins there are to 1 of a range of floats, of the type that it is computed
+-- in: neither that nor the range may be beyond that type.
+local function scale_of(t, bins, low, high)
+  local a = t.half and types.f32 or t
+  for argument, value in pairs { [3] = low, [4] = high } do
+    if math.abs(value) > a.greatest then
+      lib.bad("histogram", argument, "%s does not fit %s", value, a.name)
+    end
+  end
+  local scale = bins / (high - low)
+  if high - low > a.greatest or scale > a.greatest
+    or lib.rounded(a, low) == lib.rounded(a, high) then
+    lib.bad("histogram", 4, "%d bins from %s to %s are beyond %s", bins, low, high,
+      a.name)
+  end
+  return scale
+end
+
 -- Narrow integers are compared in 32 bits: limits beyond them change nothing but the
 -- width of the bins, which is computed in 64.
 local function clamp(t, low, high)
@@ -120,6 +138,7 @@ function K.histogram(x, bins, low, high, opts)
   local t, n = lib.buffer("histogram", 1, x)
   bins = lib.integer("histogram", 2, bins, 1, 0x7fffffff)
   low, high = clamp(t, limits(t, bins, low, high))
+  local scale = t.float and scale_of(t, bins, low, high) or 0
   opts = lib.options("histogram", 5, opts, { out = "buffer", closed = "boolean" })
   local out = lib.output("histogram", 5, opts.out, bins, types.i64, types.u64,
     types.i32, types.u32)
@@ -134,7 +153,7 @@ function K.histogram(x, bins, low, high, opts)
     local work = lib.ceil(n, COUNT_THREADS * (16 // t.size))
     kernel:launch({ grid = lib.blocks(work, EACH), block = COUNT_THREADS,
       shared = is_local and 4 * bins or 0 }, x, n, counts, low, high,
-      t.float and bins / (high - low) or 0, t.float and 0 or high - low, bins,
+      scale, t.float and 0 or high - low, bins,
       opts.closed or false)
   end
   if narrow then

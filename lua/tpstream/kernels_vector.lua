@@ -22,7 +22,7 @@ end
 local function count_argument(argument, value, otherwise, t)
   if value == nil then return otherwise end
   if type(value) ~= "number" then
-    lib.bad("iota", argument, "number expected, got %s", type(value))
+    lib.bad("iota", argument, "number expected, got %s", lib.type_name(value))
   elseif not t.float and not math.tointeger(value) then
     lib.bad("iota", argument, "%s is not a whole number", value)
   end

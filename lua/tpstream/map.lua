@@ -10,6 +10,11 @@ local function bad(argument, ...) lib.bad("map", argument, ...) end
 
 -- ---- the expression --------------------------------------------------------------
 
+-- Whether a number goes on up to there: a ' in it only groups its digits.
+local function number_before(text, at)
+  return text:sub(math.max(1, at - 80), at - 1):find "%f[%w_']%d[%w']*$" ~= nil
+end
+
 -- The text with blanks for comments, character and string literals.
 local function without_literals(text)
   local function blanks(s) return (s:gsub("[^\n]", " ")) end
@@ -20,7 +25,7 @@ local function without_literals(text)
       stop = (text:find("\n", at, true) or #text + 1) - 1
     elseif two == "/*" then
       stop = select(2, text:find("*/", at + 2, true)) or #text
-    elseif two:find "^[\"']" then
+    elseif two:find "^[\"']" and not number_before(text, at) then
       local quote = two:sub(1, 1)
       stop = at + 1
       while stop <= #text and text:sub(stop, stop) ~= quote do
@@ -67,7 +72,7 @@ local RESERVED = { i = "the index", n = "the count" }
 -- "f32*" an element of an array, "f32[]" the array itself, "f32" a number.
 local function read_type(name, text)
   if type(text) ~= "string" then
-    bad(2, "'%s': string expected, got %s", name, type(text))
+    bad(2, "'%s': string expected, got %s", name, lib.type_name(text))
   end
   local word, kind = text:match "^%s*(%w+)%s*(%*?)%s*$"
   if not word then
@@ -100,7 +105,7 @@ end
 local function read_declarations(argument, order)
   local list = {}
   if type(argument) ~= "table" then
-    bad(2, "table expected, got %s", type(argument))
+    bad(2, "table expected, got %s", lib.type_name(argument))
   end
   if #argument > 0 then
     for k, text in ipairs(argument) do
@@ -176,7 +181,7 @@ local OPTIONS = { preamble = "string" }
 
 return function(expression, declarations, opts)
   if type(expression) ~= "string" then
-    bad(1, "string expected, got %s", type(expression))
+    bad(1, "string expected, got %s", lib.type_name(expression))
   end
   opts = lib.options("map", 3, opts, OPTIONS)
   local order, assigned = read_names(without_literals(expression))

@@ -23,16 +23,19 @@ static int kernels_text(lua_State *L) {
 }
 
 /* nil when two buffers share no byte, else how many bytes the second begins
- * after the first. */
+ * after the first. By address: views of variables and of DLPack tensors are
+ * memory of their own each. */
 static int kernels_overlap(lua_State *L) {
   const tps_lua_buffer *a = tps_check_buffer(L, 1);
   const tps_lua_buffer *b = tps_check_buffer(L, 2);
-  uint64_t a_end = a->first + tps_buffer_bytes(a);
-  uint64_t b_end = b->first + tps_buffer_bytes(b);
-  bool apart = a->memory != b->memory || a->count == 0 || b->count == 0 ||
-               a_end <= b->first || b_end <= a->first;
+  uint64_t a_begin = a->memory->address + a->first;
+  uint64_t b_begin = b->memory->address + b->first;
+  bool apart = a->memory->device->kind != b->memory->device->kind ||
+               a->count == 0 || b->count == 0 ||
+               a_begin + tps_buffer_bytes(a) <= b_begin ||
+               b_begin + tps_buffer_bytes(b) <= a_begin;
   if (apart) lua_pushnil(L);
-  else lua_pushinteger(L, (lua_Integer)(b->first - a->first));
+  else lua_pushinteger(L, (lua_Integer)(b_begin - a_begin));
   return 1;
 }
 

@@ -92,15 +92,27 @@ static void read_regular(lua_State *L, const request *r, int fd, int64_t size,
   }
 }
 
+/* The most bytes that are needed: some devices never end. */
+static uint64_t enough(const request *r) {
+  uint64_t bytes;
+  if (r->count < 0 ||
+      __builtin_mul_overflow((uint64_t)r->count, tps_dtype_sizes[r->dtype],
+                             &bytes) ||
+      __builtin_add_overflow(bytes, (uint64_t)r->offset, &bytes))
+    return UINT64_MAX;
+  return bytes;
+}
+
 static void read_stream(lua_State *L, const request *r, int fd,
                         tps_device *device) {
   luaL_Buffer b;
-  size_t n;
+  size_t n = 1;
   luaL_buffinit(L, &b);
-  do {
-    n = read_some(L, r, fd, luaL_prepbuffer(&b), LUAL_BUFFERSIZE);
+  for (uint64_t left = enough(r); left > 0 && n > 0; left -= n) {
+    size_t most = left < LUAL_BUFFERSIZE ? (size_t)left : LUAL_BUFFERSIZE;
+    n = read_some(L, r, fd, luaL_prepbuffer(&b), most);
     luaL_addsize(&b, n);
-  } while (n > 0);
+  }
   luaL_pushresult(&b); /* text */
   int64_t count = count_in(L, r, (int64_t)lua_rawlen(L, -1) - r->offset);
   tps_lua_buffer *box = push_pinned(L, r, count, device);

@@ -38,7 +38,7 @@ static view read_view(lua_State *L, const char *handle, size_t size) {
     memcpy(&v.first, p, 8);
     memcpy(&v.count, p + 8, 8);
     v.dtype = (unsigned char)p[16];
-    if (v.dtype >= TPS_DTYPE_COUNT || v.count < 0)
+    if (v.dtype >= TPS_DTYPE_COUNT || v.count < 0 || v.count > INT64_MAX / 8)
       tps_argument_error(L, 2, "no handle of a buffer's");
   } else if (size != TPS_MEMORY_IPC_BYTES) {
     lua_pushfstring(L, "a handle has %d or %d bytes, got %I",

@@ -49,12 +49,12 @@ static void copy_elements(lua_State *L, tps_lua_buffer *to, int64_t to_first,
   uint64_t at = to->first + (uint64_t)to_first * to->size;
   uint64_t begin = from->first + (uint64_t)from_first * from->size;
   if (count == 0) return;
-  if (to->memory == from->memory && at != begin &&
-      (at < begin ? begin - at : at - begin) < bytes)
+  bool waits = to->memory->device->kind != from->memory->device->kind;
+  uint64_t a = to->memory->address + at, b = from->memory->address + begin;
+  if (!waits && a != b && (a < b ? b - a : a - b) < bytes)
     tps_misuse(L, "source and destination of a copy overlap");
   tps_site_set(L, tps_lua_of(L));
   tps_before_wait(tps_lua_of(L));
-  bool waits = to->memory->device->kind != from->memory->device->kind;
   if (tps_memory_copy(stream, to->memory, at, from->memory, begin, bytes,
                       &err) != 0)
     tps_raise(L, &err);
@@ -247,6 +247,8 @@ int tps_buffer_copy_to(lua_State *L) {
   else read_count(L, 3, from, to, &r);
   tps_stream *stream = tps_option_stream(L, 3, "stream");
   if (stream == NULL) stream = copy_stream(L, 2, 1);
+  tps_check_buffer(L, 2); /* the options' metamethods may have closed them */
+  tps_check_buffer(L, 1);
   if (r.by_rows) copy_rows(L, to, from, &r, stream);
   else copy_elements(L, to, r.at - 1, from, r.first - 1, r.count, stream);
   return 0;

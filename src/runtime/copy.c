@@ -53,12 +53,15 @@ static bool rows_meet(const tps_rows *rows, uint64_t apart) {
          (pitch - rest < rows->bytes && whole + 1 < rows->count);
 }
 
-/* No byte that is written is read. */
+/* No byte that is written is read. By address: views of a variable, and of what
+ * DLPack brings back, are memory of their own each. */
 static bool overlap(const job *j) {
-  bool later = j->to_first > j->from_first;
-  uint64_t apart =
-      later ? j->to_first - j->from_first : j->from_first - j->to_first;
-  if (j->to != j->from || apart >= (later ? from_span(j) : to_span(j)))
+  uint64_t to = j->to->address + j->to_first;
+  uint64_t from = j->from->address + j->from_first;
+  bool later = to > from;
+  uint64_t apart = later ? to - from : from - to;
+  if (j->to->device->kind != j->from->device->kind ||
+      apart >= (later ? from_span(j) : to_span(j)))
     return false;
   if (j->rows.to_pitch != j->rows.from_pitch) return true;
   return apart > 0 && rows_meet(&j->rows, apart);
