@@ -85,26 +85,26 @@ describe("a source that", function()
   end)
 
   it("nests without end is an error", function()
-    assert.matches("x.cu:2: error: ", compiled [[KERNEL .. ("("):rep(50000) .. ";"]],
+    assert.matches("x.cu:2: error: ", compiled [[KERNEL .. ("("):rep(5000) .. ";"]],
       1, true)
     assert.matches("ending delimiter for raw string not found",
-      compiled [[KERNEL .. ('R"x('):rep(500000) .. ";"]], 1, true)
+      compiled [[KERNEL .. ('R"x('):rep(50000) .. ";"]], 1, true)
   end)
 
-  it("has thousands of kernels has them all", function()
+  it("has hundreds of kernels has them all", function()
     local t = {}
-    for i = 1, 500 do
+    for i = 1, 200 do
       t[i] = ("__global__ void k%d(int *o) { o[0] = %d; }"):format(i, i)
     end
     local m <close> = tp.compile(table.concat(t, "\n"))
-    assert.equal(500, #m:kernels())
-    local k <close> = m:kernel "k321"
+    assert.equal(200, #m:kernels())
+    local k <close> = m:kernel "k121"
     local o <close> = tp.zeros("i32", 1)
     k:launch({ grid = 1, block = 1 }, o)
-    assert.same({ 321 }, o:read())
-    local ok, e = pcall(m.kernel, m, "k501")
+    assert.same({ 121 }, o:read())
+    local ok, e = pcall(m.kernel, m, "k201")
     assert.is_false(ok)
-    assert.matches("it has 'k50', .* and %d+ more", tostring(e))
+    assert.matches("it has 'k20', .* and %d+ more", tostring(e))
   end)
 end)
 

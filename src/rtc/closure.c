@@ -191,6 +191,18 @@ static const char *back_over_blanks(walk *w, const char *begin, const char *p) {
   }
 }
 
+/* The next place of a word, or NULL. (Not memmem: there may be millions of them, and
+ * sanitizers make it look at the whole rest each time.) */
+static const char *find_word(const char *p, const char *end, const char *word) {
+  size_t n = strlen(word);
+  while ((size_t)(end - p) >= n) {
+    p = memchr(p, *word, (size_t)(end - p) - n + 1);
+    if (p == NULL || memcmp(p, word, n) == 0) return p;
+    p++;
+  }
+  return NULL;
+}
+
 /* Whether what stands before the word makes it a directive. */
 static bool after_hash(walk *w, const char *begin, const char *word) {
   const char *p = back_over_blanks(w, begin, word);
@@ -239,8 +251,7 @@ static size_t join_lines(char *text, size_t size) {
 }
 
 static bool embeds(walk *w, const char *text, const char *end) {
-  for (const char *p = text;
-       (p = memmem(p, (size_t)(end - p), "embed", 5)) != NULL; p += 5)
+  for (const char *p = text; (p = find_word(p, end, "embed")) != NULL; p += 5)
     if (after_hash(w, text, p)) return true;
   return false;
 }
@@ -251,7 +262,7 @@ static void read_spliced(walk *w, const char *path, const char *text,
   if (own && (changes_by_itself(text, size) || embeds(w, text, end)))
     w->unclear = true;
   while (!w->failed && !w->unclear &&
-         (p = memmem(p, (size_t)(end - p), "include", 7)) != NULL) {
+         (p = find_word(p, end, "include")) != NULL) {
     read_include(w, path, text, p, end, own);
     p += 7;
   }
