@@ -92,6 +92,15 @@ describe("the caret", function()
   end)
 end)
 
+describe("what a terminal would obey", function()
+  it("is not shown as it is", function()
+    local text = failure(tp.compile, '#line 7 "\27[2Jx"\n__device__ int y = '
+      .. '\27[31mnope;\n#error \27]0;z\7')
+    assert.not_matches("[\0-\8\11-\31\127]", text)
+    assert.matches("__device__ int y = ?[31mnope;", text, 1, true)
+  end)
+end)
+
 describe("a missing header", function()
   it("shows where it was looked for", function()
     local text = failure(tp.compile, '#include "not/there.h"\n' .. FILL,
@@ -230,7 +239,8 @@ __global__ void f(float *o, int n) { o[0] = n; }
 __global__ void single(int *o) { o[0] = 1; }
 template <class T> __global__ void scale(T *x) { x[0] *= 2; }
 __device__ int v;
-namespace a { __device__ int v; }]]
+namespace a { __device__ int v, w2; }
+namespace b { __device__ int w2; }]]
   end)
   teardown(function() m:close() end)
 
@@ -245,6 +255,13 @@ namespace a { __device__ int v; }]]
     local text = failure(m.kernel, m, "f")
     assert.matches("several kernels 'f': ask for one of 'a::f(int*)', "
       .. "'f(int*, int)', 'f(float*, int)'", text, 1, true)
+    text = failure(m.global, m, "w2")
+    assert.matches("several variables 'w2': ask for one of 'a::w2', 'b::w2'", text,
+      1, true)
+    local w <close> = m:global "b::w2"
+    assert.equal("int32", w:dtype())
+    local v <close> = m:global "v"
+    v:write { 1 }
     local k <close> = m:kernel "f(float*, int)"
     assert.equal("tpstream.Kernel (f(float*, int))", tostring(k))
   end)
@@ -252,7 +269,8 @@ namespace a { __device__ int v; }]]
   it("unknown lists what there is, the nearest first", function()
     assert.matches("no kernel 'singel' in the module (it has 'single', 'a::f',",
       failure(m.kernel, m, "singel"), 1, true)
-    assert.matches("no variable 'w' in the module (it has 'v', 'a::v')",
+    assert.matches("no variable 'w' in the module (it has 'v', 'a::v', 'a::w2', "
+      .. "'b::w2')",
       failure(m.global, m, "w"), 1, true)
   end)
 

@@ -17,6 +17,11 @@ local function kind(d)
   return ("warning #%d"):format(d.number)
 end
 
+-- A source may hold what a terminal would obey.
+local function harmless(text)
+  return (text:gsub("[\0-\8\11-\31\127]", "?"))
+end
+
 local function append(lines, d)
   local place = d.line > 0 and ("%s:%d"):format(d.file, d.line) or d.file
   local message = d.message:gsub("\n%s*", "\n    ")
@@ -42,12 +47,13 @@ end
 function diagnostics.text(summary, log, all)
   if summary and #all == 0 then
     return log == "" and summary
-      or "compilation failed\n" .. log:gsub("%s+$", "")
+      or "compilation failed\n" .. harmless(log:gsub("%s+$", ""))
   end
   local lines = { summary and count_errors(all) }
   for _, d in ipairs(all) do append(lines, d) end
-  if summary then return table.concat(lines, "\n") end
-  return #lines == 0 and log or table.concat(lines, "\n") .. "\n" .. log
+  local text = harmless(table.concat(lines, "\n"))
+  if summary then return text end
+  return #lines == 0 and log or text .. "\n" .. log
 end
 
 -- The files of the modules that have been required.

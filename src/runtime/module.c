@@ -300,22 +300,32 @@ void tps_module_give_back(tps_module *module) {
 
 static void give_back(void *owner) { tps_module_give_back(owner); }
 
+/* By symbol, then by name in full, then by one without its namespaces, which several
+ * may share: *matches tells how many. */
 static const tps_global_desc *find_global(const tps_module *module,
-                                          const char *name) {
+                                          const char *name, size_t *matches) {
   const tps_image_desc *desc = &module->desc;
+  const tps_global_desc *found = NULL;
+  *matches = 1;
   for (size_t i = 0; i < desc->global_count; i++)
     if (strcmp(desc->globals[i].name, name) == 0) return &desc->globals[i];
   for (size_t i = 0; i < desc->global_count; i++)
     if (strcmp(desc->globals[i].plain, name) == 0) return &desc->globals[i];
+  *matches = 0;
   for (size_t i = 0; i < desc->global_count; i++)
-    if (tps_same_name(desc->globals[i].plain, name)) return &desc->globals[i];
-  for (extra_global *e = module->parts->extras; e != NULL; e = e->next)
-    if (strcmp(e->desc.name, name) == 0) return &e->desc;
-  return NULL;
+    if (tps_same_name(desc->globals[i].plain, name)) {
+      found = &desc->globals[i];
+      ++*matches;
+    }
+  for (extra_global *e = module->parts->extras; e != NULL && found == NULL;
+       e = e->next)
+    if (strcmp(e->desc.name, name) == 0) found = &e->desc;
+  return found;
 }
 
+/* All of them, or those that share the name. */
 static int no_such_global(const tps_module *module, const char *name,
-                          tps_error *err) {
+                          bool ambiguous, tps_error *err) {
   const tps_image_desc *desc = &module->desc;
   char shown[SHOWN_NAME];
   tps_shown_name(name, shown);
@@ -324,14 +334,16 @@ static int no_such_global(const tps_module *module, const char *name,
                     shown);
   const char **names = calloc(desc->global_count, sizeof *names);
   char list[1500] = "";
-  if (names != NULL) {
-    for (size_t i = 0; i < desc->global_count; i++)
-      names[i] = desc->globals[i].plain;
-    tps_list_nearest(names, desc->global_count, name, list, sizeof list);
-  }
+  size_t count = 0;
+  for (size_t i = 0; i < desc->global_count && names != NULL; i++)
+    if (!ambiguous || tps_same_name(desc->globals[i].plain, name))
+      names[count++] = desc->globals[i].plain;
+  if (count > 0) tps_list_nearest(names, count, name, list, sizeof list);
   free(names);
   return tps_fail(err, TPS_NOT_FOUND,
-                  "no variable '%s' in the module (it has %s)", shown, list);
+                  ambiguous ? "several variables '%s': ask for one of %s"
+                            : "no variable '%s' in the module (it has %s)",
+                  shown, list);
 }
 
 /* Adds a description for a variable that only the device knows of. */
@@ -358,14 +370,15 @@ int tps_module_global(tps_module *module, tps_device *device, const char *name,
   int code = tps_device_fault(device, err);
   if (code == 0) code = tps_module_on(module, device, &loaded, err);
   if (code != 0) return code;
-  size_t size;
+  size_t size, matches;
   bool described = tps_module_ptx(module, &size) != NULL;
-  *desc = find_global(module, name);
-  if (*desc == NULL && described) return no_such_global(module, name, err);
+  *desc = find_global(module, name, &matches);
+  if (matches > 1 || (*desc == NULL && described))
+    return no_such_global(module, name, matches > 1, err);
   code = device->face->global_find(device, loaded,
                                    *desc != NULL ? (*desc)->name : name,
                                    &address, &bytes, err);
-  if (code == TPS_NOT_FOUND) return no_such_global(module, name, err);
+  if (code == TPS_NOT_FOUND) return no_such_global(module, name, false, err);
   if (code != 0) return tps_failed(device, NULL, code, err);
   if (*desc == NULL) code = add_extra(module, name, bytes, desc, err);
   if (code == 0)
