@@ -6,7 +6,6 @@
 #include "lua/capture.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,10 +98,8 @@ int tps_plan_make(tps_lua_kernel *box, tps_error *err) {
 
 /* ---- failing ------------------------------------------------------------- */
 
-/* "kernel 'saxpy': argument #1 (float): …" */
-static TPS_COLD _Noreturn void bad_argument(lua_State *L,
-                                            const tps_lua_kernel *k, uint32_t i,
-                                            const char *why) {
+void tps_bad_argument(lua_State *L, const tps_lua_kernel *k, uint32_t i,
+                      const char *why) {
   const char *type = k->kernel->desc->params[i].type;
   tps_misuse(L, "kernel '%s': argument #%u (%s): %s", k->kernel->name, i + 1,
              type == NULL ? "unknown type" : type, why);
@@ -111,9 +108,9 @@ static TPS_COLD _Noreturn void bad_argument(lua_State *L,
 static TPS_COLD _Noreturn void bad_type(lua_State *L, const tps_lua_kernel *k,
                                         uint32_t i, int index,
                                         const char *expected) {
-  bad_argument(L, k, i,
-               lua_pushfstring(L, "%s expected, got %s", expected,
-                               tps_type_name(L, index)));
+  tps_bad_argument(L, k, i,
+                   lua_pushfstring(L, "%s expected, got %s", expected,
+                                   tps_type_name(L, index)));
 }
 
 static TPS_COLD _Noreturn void bad_number(lua_State *L, const tps_lua_kernel *k,
@@ -122,11 +119,11 @@ static TPS_COLD _Noreturn void bad_number(lua_State *L, const tps_lua_kernel *k,
   const tps_lua_half *half =
       (const tps_lua_half *)tps_to(L, index, TPS_TYPE_HALF);
   if (half != NULL)
-    bad_argument(L, k, i,
-                 lua_pushfstring(L, "%s expected, got a %s",
-                                 tps_dtype_names[dtype],
-                                 tps_dtype_names[half->dtype]));
-  bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
+    tps_bad_argument(L, k, i,
+                     lua_pushfstring(L, "%s expected, got a %s",
+                                     tps_dtype_names[dtype],
+                                     tps_dtype_names[half->dtype]));
+  tps_bad_argument(L, k, i, tps_push_misfit(L, index, dtype, fit));
 }
 
 static void push_bits_misfit(lua_State *L, int index, const tps_plan *p) {
@@ -143,11 +140,11 @@ static TPS_COLD _Noreturn void bad_bits(lua_State *L, const tps_lua_kernel *k,
   if (fit == TPS_NOT_A_NUMBER) bad_type(L, k, i, index, "integer");
   if (fit == TPS_NOT_WHOLE) {
     number = luaL_tolstring(L, index, NULL);
-    bad_argument(L, k, i,
-                 lua_pushfstring(L, "%s is not a whole number", number));
+    tps_bad_argument(L, k, i,
+                     lua_pushfstring(L, "%s is not a whole number", number));
   }
   push_bits_misfit(L, index, p);
-  bad_argument(L, k, i, lua_tostring(L, -1));
+  tps_bad_argument(L, k, i, lua_tostring(L, -1));
 }
 
 static TPS_COLD _Noreturn void bad_count(lua_State *L, const tps_lua_kernel *k,
@@ -172,10 +169,11 @@ static TPS_COLD _Noreturn void unreachable(lua_State *L,
                                            tps_device *device,
                                            const tps_memory *memory) {
   char a[32], b[32];
-  bad_argument(L, k, i,
-               lua_pushfstring(L, "the buffer is on %s, the launch on %s",
-                               tps_device_label(memory->device, a, sizeof a),
-                               tps_device_label(device, b, sizeof b)));
+  tps_bad_argument(
+      L, k, i,
+      lua_pushfstring(L, "the buffer is on %s, the launch on %s",
+                      tps_device_label(memory->device, a, sizeof a),
+                      tps_device_label(device, b, sizeof b)));
 }
 
 /* Writes the buffer's address and notes its use. */
@@ -184,7 +182,8 @@ static inline void put_buffer(lua_State *L, tps_lua_kernel *k, uint32_t i,
                               uint32_t *uses) {
   const tps_plan *p = &k->plans[i];
   tps_memory *memory = b->memory;
-  if (memory == NULL) bad_argument(L, k, i, "attempt to use a closed buffer");
+  if (memory == NULL)
+    tps_bad_argument(L, k, i, "attempt to use a closed buffer");
   if (TPS_UNLIKELY(memory->device != device) && !reachable(device, memory))
     unreachable(L, k, i, device, memory);
   uint64_t address = memory->address + b->first;
@@ -201,13 +200,13 @@ static TPS_COLD void check_handle(lua_State *L, const tps_lua_kernel *k,
   bool texture = tps_to(L, index, TPS_TYPE_TEXTURE) != NULL;
   bool surface = tps_to(L, index, TPS_TYPE_SURFACE) != NULL;
   if (wanted == TPS_HANDLE_TEXTURE && !texture)
-    bad_argument(L, k, i,
-                 surface ? "a texture expected, got a surface"
-                         : "a texture expected, got a buffer");
+    tps_bad_argument(L, k, i,
+                     surface ? "a texture expected, got a surface"
+                             : "a texture expected, got a buffer");
   if (wanted == TPS_HANDLE_SURFACE && !surface)
-    bad_argument(L, k, i,
-                 texture ? "a surface expected, got a texture"
-                         : "a surface expected, got a buffer");
+    tps_bad_argument(L, k, i,
+                     texture ? "a surface expected, got a texture"
+                             : "a surface expected, got a buffer");
 }
 
 /* The same for a texture or a surface, where the parameter has room for a
@@ -222,12 +221,12 @@ static TPS_COLD bool put_view(lua_State *L, tps_lua_kernel *k, uint32_t i,
   check_handle(L, k, i, index);
   tps_view *view = box->view;
   if (view == NULL)
-    bad_argument(L, k, i,
-                 tps_to(L, index, TPS_TYPE_SURFACE) != NULL
-                     ? "attempt to use a closed surface"
-                     : "attempt to use a closed texture");
+    tps_bad_argument(L, k, i,
+                     tps_to(L, index, TPS_TYPE_SURFACE) != NULL
+                         ? "attempt to use a closed surface"
+                         : "attempt to use a closed texture");
   if (view->memory->device != device)
-    bad_argument(
+    tps_bad_argument(
         L, k, i,
         lua_pushfstring(L, "the %s is on %s, the launch on %s",
                         view->surface ? "surface" : "texture",
@@ -253,9 +252,9 @@ static TPS_COLD _Noreturn void bad_element(lua_State *L,
   const char *dtype = p->dtype == TPS_BOOL ? "uint8"
                       : p->either_char     ? "int8 or uint8"
                                            : tps_dtype_names[p->dtype];
-  bad_argument(L, k, i,
-               lua_pushfstring(L, "a buffer of %s expected, got one of %s",
-                               dtype, tps_dtype_names[b->dtype]));
+  tps_bad_argument(L, k, i,
+                   lua_pushfstring(L, "a buffer of %s expected, got one of %s",
+                                   dtype, tps_dtype_names[b->dtype]));
 }
 
 static void put_pointer(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
@@ -390,64 +389,8 @@ static bool put_half(lua_State *L, const tps_lua_kernel *k, uint32_t i,
          put_special(L, p, index, k->kernel->block + p->offset);
 }
 
-/* " (the kernel reads 1 byte at offset 0, 8 bytes at offset 8)", or "". */
-static TPS_COLD const char *push_fields(lua_State *L, const tps_lua_kernel *k,
-                                        uint32_t i) {
-  size_t count;
-  char text[400] = "";
-  size_t size = 0;
-  tps_field *fields = tps_kernel_fields(k->kernel, i, &count);
-  for (size_t j = 0; j < count && size + 60 < sizeof text; j++)
-    size += (size_t)snprintf(
-        text + size, sizeof text - size, "%s%u byte%s at offset %u",
-        j == 0 ? " (the kernel reads " : ", ", fields[j].size,
-        fields[j].size == 1 ? "" : "s", fields[j].offset);
-  free(fields);
-  if (size > 0)
-    snprintf(text + size, sizeof text - size,
-             size + 60 < sizeof text ? ")" : ", ...)");
-  return lua_pushstring(L, text);
-}
-
-static TPS_COLD _Noreturn void bad_struct(lua_State *L, const tps_lua_kernel *k,
-                                          uint32_t i, int index) {
-  int size = (int)k->plans[i].size;
-  if (lua_type(L, index) == LUA_TSTRING)
-    lua_pushfstring(L, "string of %d bytes expected, got one of %I", size,
-                    (LUAI_UACINT)lua_rawlen(L, index));
-  else
-    lua_pushfstring(L, "string of %d bytes expected, got %s", size,
-                    tps_type_name(L, index));
-  const char *why = lua_tostring(L, -1);
-  bad_argument(L, k, i, lua_pushfstring(L, "%s%s", why, push_fields(L, k, i)));
-}
-
-/* An integer for __int128, signed or not. */
-static bool put_wide(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                     int index) {
-  const tps_plan *p = &k->plans[i];
-  const char *type = k->kernel->desc->params[i].type;
-  lua_Integer value[2];
-  if (p->size != 16 || type == NULL || strstr(type, "__int128") == NULL ||
-      tps_integer_from(L, index, LUA_MININTEGER, LUA_MAXINTEGER, value) !=
-          TPS_FITS)
-    return false;
-  if (value[0] < 0 && strncmp(type, "unsigned", 8) == 0)
-    bad_argument(L, k, i,
-                 lua_pushfstring(L, "%I is negative", (LUAI_UACINT)value[0]));
-  value[1] = value[0] < 0 ? -1 : 0;
-  memcpy(k->kernel->block + p->offset, value, 16);
-  return true;
-}
-
 static void put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i, int index) {
-  const tps_plan *p = &k->plans[i];
-  size_t size = 0;
-  if (put_half(L, k, i, index) || put_wide(L, k, i, index)) return;
-  const char *bytes =
-      lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &size) : NULL;
-  if (bytes == NULL || size != p->size) bad_struct(L, k, i, index);
-  memcpy(k->kernel->block + p->offset, bytes, size);
+  if (!put_half(L, k, i, index)) tps_put_struct(L, k, i, index);
 }
 
 /* Known by its size alone, as in a CUBIN: a string of that size always does;
@@ -459,9 +402,10 @@ static void put_raw(lua_State *L, tps_lua_kernel *k, uint32_t i, int index,
   int type = lua_type(L, index);
   bool small = p->size == 1 || p->size == 2 || p->size == 4;
   if (type == LUA_TNUMBER && !lua_isinteger(L, index))
-    bad_argument(L, k, i,
-                 "only the size of this parameter is known: give a float as a "
-                 "string (string.pack)");
+    tps_bad_argument(
+        L, k, i,
+        "only the size of this parameter is known: give a float as a "
+        "string (string.pack)");
   if (type == LUA_TSTRING || !(small || p->size == 8)) {
     put_struct(L, k, i, index);
   } else if (p->size == 8) {

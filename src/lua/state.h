@@ -529,6 +529,11 @@ uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
 void tps_capture_arguments(lua_State *L, const tps_lua_kernel *k, int first);
 /* They are part of the launch captured last on the stream. */
 void tps_capture_launched(tps_lua *lua, const tps_stream *stream);
+/* "kernel 'saxpy': argument #1 (float): …" */
+TPS_COLD _Noreturn void tps_bad_argument(lua_State *L, const tps_lua_kernel *k,
+                                         uint32_t i, const char *why);
+/* struct.c: a struct, or an integer of 128 bits, into the kernel's block. */
+void tps_put_struct(lua_State *L, tps_lua_kernel *k, uint32_t i, int index);
 /* Methods of Kernel. */
 int tps_kernel_launch(lua_State *L);
 int tps_kernel_bind(lua_State *L);
