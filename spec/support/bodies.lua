@@ -485,6 +485,18 @@ body("tasks", function(tp)
   assert(tp.traceback("x"):find "^x\n")
 end)
 
+body("compile_async", function(tp)
+  local hook, mask, count = debug.gethook()
+  local build <close> = tp.compile_async(SOURCE)
+  local t <close> = tp.spawn(function()
+    debug.sethook(hook, mask, count)
+    return tp.await(build)
+  end)
+  while t:status() ~= "done" do tp.poll() end
+  assert(build:query() and not build:cancel())
+  assert(tostring(build):find "done")
+end, { slow = true, compiler = true })
+
 body("tasks in a loop of others", function(tp)
   local s <close> = tp.Stream()
   equal(tp.wakeup_fd(), tp.wakeup_fd())

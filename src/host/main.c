@@ -94,6 +94,7 @@ static int run_state(const host_options *options) {
   if (host_report(L, lua_pcall(L, 1, 1, 0)) == LUA_OK)
     status = (int)lua_tointeger(L, -1);
   lua_close(L);
+  tps_lua_exit();
   return status;
 }
 

@@ -28,6 +28,7 @@ static struct {
   volatile sig_atomic_t busy, missed;
 } set;
 static volatile sig_atomic_t pending; /* Ctrl-C without an effect yet */
+static volatile sig_atomic_t wanted;  /* the handler is to be in force */
 static pthread_t owner;               /* the thread that runs Lua */
 
 static void stop(lua_State *L, lua_Debug *ar);
@@ -147,6 +148,7 @@ static void on_interrupt(int number) {
     pthread_kill(owner, number);
   } else {
     signal(number, SIG_DFL);
+    wanted = 0;
     pending = 1;
     if (set.busy) set.missed = 1;
     else hook_all(stop);
@@ -158,10 +160,21 @@ void host_interrupts(bool on) {
   struct sigaction action = {0};
   action.sa_handler = on ? on_interrupt : SIG_DFL;
   sigemptyset(&action.sa_mask);
+  wanted = on;
   sigaction(SIGINT, &action, NULL);
 }
 
+/* While NVRTC compiles on a thread it has a handler of its own in force for the
+ * whole process, which it ends at a Ctrl-C. Waits take ours back. */
+static void keep_handler(void) {
+  struct sigaction now;
+  if (wanted && sigaction(SIGINT, NULL, &now) == 0 &&
+      now.sa_handler != on_interrupt)
+    host_interrupts(true);
+}
+
 int host_interrupted(void) {
+  keep_handler();
   if (!pending) return 0;
   hook_all(NULL);
   pending = 0;

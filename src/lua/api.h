@@ -23,4 +23,7 @@ int luaopen_tpstream(lua_State *L);
  * error is pushed. */
 int tps_lua_finish(lua_State *L);
 
+/* Before exit(): ends what works in the background. */
+void tps_lua_exit(void);
+
 #endif

@@ -15,6 +15,9 @@
  * A callback that itself waits runs no others: each begins when the one before
  * has ended. */
 #include "runtime/callback.h"
+
+#include <stdlib.h>
+
 #include "lua/capture.h"
 
 /* ---- the table ----------------------------------------------------------- */
@@ -92,23 +95,42 @@ static int push_call(lua_State *L) {
 
 /* ---- running ------------------------------------------------------------- */
 
-/* done → , told that the wait is over. If that fails, which it does for want of
- * memory only, it is due once more. */
-static void tell_done(lua_State *L, uint64_t token) {
+/* The token will be due once more at the next safe point. */
+static void tell_again(tps_lua *lua, uint64_t token) {
   tps_error err;
+  struct tps_callback **again = (struct tps_callback **)realloc(
+      lua->again, (lua->again_count + 1) * sizeof *again);
+  if (again == NULL) return;
+  lua->again = again;
+  again[lua->again_count] = tps_callback_new(lua->context, token, &err);
+  if (again[lua->again_count] != NULL) lua->again_count++;
+}
+
+void tps_callback_deliver_again(tps_lua *lua) {
+  for (size_t i = 0; i < lua->again_count; i++)
+    tps_callback_deliver(lua->again[i]);
+  free(lua->again);
+  lua->again = NULL;
+  lua->again_count = 0;
+}
+
+/* done → , told that the wait is over; once more later if that fails for want of
+ * memory. */
+static void tell_done(lua_State *L, uint64_t token) {
   lua_pushvalue(L, -1);
   lua_pushboolean(L, 1); /* done done true */
-  if (lua_pcall(L, 1, 0, 0) == LUA_OK) {
+  int status = lua_pcall(L, 1, 0, 0);
+  if (status == LUA_OK) {
     lua_pop(L, 1);
     return;
   }
+  if (status != LUA_ERRMEM) lua_error(L);
   lua_insert(L, -2); /* error done */
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
   lua_insert(L, -2);
   lua_rawseti(L, -2, (lua_Integer)token); /* the place is still there */
   lua_pop(L, 1);
-  tps_callback *again = tps_callback_new(tps_open(L)->context, token, &err);
-  if (again != NULL) tps_callback_deliver(again);
+  tell_again(tps_open(L), token);
   lua_error(L);
 }
 
@@ -269,6 +291,7 @@ static void raise_lost(lua_State *L, tps_lua *lua) {
 lua_Integer tps_callback_run(lua_State *L) {
   tps_lua *lua = tps_open(L);
   if (lua->running) return 0;
+  tps_callback_deliver_again(lua);
   luaL_checkstack(L, 8, NULL);
   push_own(L, run_due);
   lua_call(L, 0, 1);

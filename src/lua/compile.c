@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * tp.compile: an options table → rtc's request → Module. */
-#include "lua/diagnostics.h"
+#include "lua/compile.h"
 
 #include <locale.h>
 #include <math.h>
@@ -252,8 +252,8 @@ static void limits(lua_State *L, int index, tps_rtc_request *r) {
   r->max_time = limit_option(L, index, "max_time", r->untrusted);
 }
 
-static void fill_request(lua_State *L, int source, int index, int anchors,
-                         const char *name, tps_rtc_request *r) {
+void tps_compile_fill(lua_State *L, int source, int index, int anchors,
+                      const char *name, tps_rtc_request *r) {
   memset(r, 0, sizeof *r);
   tps_check_options(L, index, option_names);
   r->source = lua_tolstring(L, source, &r->source_size);
@@ -282,18 +282,13 @@ static void fill_request(lua_State *L, int source, int index, int anchors,
 
 /* ---- compiling ----------------------------------------------------------- */
 
-/* A guard whose data is the report behind it. */
-typedef struct report_guard {
-  tps_guard guard;
-  tps_rtc_report report;
-} report_guard;
-
 static void free_report(void *report) {
   tps_rtc_report_free((tps_rtc_report *)report);
 }
 
-static report_guard *push_report(lua_State *L) {
-  report_guard *g = (report_guard *)tps_new(L, TPS_TYPE_GUARD, sizeof *g, 0);
+tps_report_guard *tps_push_report(lua_State *L) {
+  tps_report_guard *g =
+      (tps_report_guard *)tps_new(L, TPS_TYPE_GUARD, sizeof *g, 0);
   g->guard.release = free_report;
   g->guard.data = &g->report;
   return g;
@@ -311,18 +306,17 @@ void tps_show_warnings(lua_State *L, int options, const char *text) {
 
 /* Pushes the log of a compile that succeeded. */
 static void push_log(lua_State *L, const tps_rtc_request *request,
-                     const tps_rtc_report *report) {
+                     const tps_rtc_report *report, int callers) {
   if (report->note != NULL) lua_pushfstring(L, "note: %s\n", report->note);
   else lua_pushliteral(L, "");
-  tps_push_diagnostics(L, request, report, NULL);
+  tps_push_diagnostics(L, request, report, NULL, callers);
   lua_concat(L, 2);
 }
 
-/* Gives the Module at `index` what its methods need. */
-static void keep_context(lua_State *L, int index, int source, int options,
-                         const tps_rtc_request *request,
-                         const tps_rtc_report *report) {
-  push_log(L, request, report);
+void tps_compile_keep(lua_State *L, int index, int source, int options,
+                      const tps_rtc_request *request,
+                      const tps_rtc_report *report, int callers) {
+  push_log(L, request, report, callers);
   lua_setiuservalue(L, index, TPS_MODULE_LOG);
   lua_pushvalue(L, source);
   lua_setiuservalue(L, index, TPS_MODULE_SOURCE);
@@ -338,9 +332,9 @@ int tps_compile(lua_State *L, int source, int options, const char *name,
   tps_rtc_request request;
   tps_lua_module *box = tps_push_module(L); /* Module */
   int index = lua_gettop(L);
-  report_guard *g = push_report(L); /* Module report */
-  lua_newtable(L);                  /* Module report anchors */
-  fill_request(L, source, options, index + 2, name, &request);
+  tps_report_guard *g = tps_push_report(L); /* Module report */
+  lua_newtable(L);                          /* Module report anchors */
+  tps_compile_fill(L, source, options, index + 2, name, &request);
   tps_device *device = tps_current_device(L);
   tps_site_set(L, lua);
   tps_before_wait(lua);
@@ -351,9 +345,9 @@ int tps_compile(lua_State *L, int source, int options, const char *name,
       tps_rtc_compile(lua->context, device, &request, &module, &g->report, err);
   if (code == 0) {
     box->module = module;
-    keep_context(L, index, source, options, &request, &g->report);
+    tps_compile_keep(L, index, source, options, &request, &g->report, 0);
   } else if (code == TPS_COMPILATION) {
-    tps_push_diagnostics(L, &request, &g->report, err->message);
+    tps_push_diagnostics(L, &request, &g->report, err->message, 0);
     lua_replace(L, index);
   }
   tps_guard_release(&g->guard);

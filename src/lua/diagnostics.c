@@ -16,15 +16,15 @@ typedef struct place {
 } place;
 
 /* Pushes the text of a function's chunk; false: not to be had. */
-static bool push_script(lua_State *L, const lua_Debug *ar) {
+static bool push_script(lua_State *L, const char *source) {
   tps_error err;
-  if (*ar->source == '@') return tps_push_file(L, ar->source + 1, &err);
-  if (*ar->source != '=') {
-    lua_pushstring(L, ar->source);
+  if (*source == '@') return tps_push_file(L, source + 1, &err);
+  if (*source != '=') {
+    lua_pushstring(L, source);
     return true;
   }
   return lua_getfield(L, LUA_REGISTRYINDEX, "tpstream.sources") == LUA_TTABLE &&
-         lua_getfield(L, -1, ar->source) == LUA_TSTRING;
+         lua_getfield(L, -1, source) == LUA_TSTRING;
 }
 
 /* The line of the source's first in the script on top of the stack, or 0. */
@@ -35,22 +35,48 @@ static int locate(lua_State *L, const tps_rtc_request *r, int call_line) {
   return tps_rtc_locate(script, size, r->source, r->source_size, call_line);
 }
 
-/* In the scripts of the functions that led to this call. */
-static bool find_among_callers(lua_State *L, const tps_rtc_request *r,
-                               place *out) {
+/* callers value → callers */
+static void append(lua_State *L) {
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* Three of each script, at its innermost call: source, name, line. */
+void tps_push_callers(lua_State *L) {
   lua_Debug ar;
   const char *last = "";
-  int level = 0, top = lua_gettop(L);
+  int level = 0;
+  luaL_checkstack(L, 4, NULL);
+  lua_newtable(L);
   while (tps_caller_above(L, &level, &ar, "Sl")) {
     if (strcmp(last, ar.source) == 0) continue;
-    last = ar.source;
-    out->line = push_script(L, &ar) ? locate(L, r, ar.currentline) : 0;
-    lua_settop(L, top);
+    lua_pushstring(L, ar.source);
+    last = lua_tostring(L, -1); /* the table keeps it */
+    append(L);
+    lua_pushstring(L, ar.short_src);
+    append(L);
+    lua_pushinteger(L, ar.currentline);
+    append(L);
+  }
+}
+
+/* In the scripts of the functions that led to the call. */
+static bool find_among_callers(lua_State *L, const tps_rtc_request *r,
+                               int callers, place *out) {
+  int top = lua_gettop(L);
+  for (int i = 1; lua_rawgeti(L, callers, i) == LUA_TSTRING; i += 3) {
+    lua_rawgeti(L, callers, i + 1);
+    lua_rawgeti(L, callers, i + 2); /* source name line */
+    int line = (int)lua_tointeger(L, -1);
+    bool there = push_script(L, lua_tostring(L, top + 1));
+    out->line = there ? locate(L, r, line) : 0;
+    lua_settop(L, top + 2);
     if (out->line > 0) {
-      out->file = lua_pushstring(L, ar.short_src);
+      out->file = lua_tostring(L, -1); /* the table keeps it */
       return true;
     }
+    lua_settop(L, top);
   }
+  lua_settop(L, top);
   return false;
 }
 
@@ -81,12 +107,15 @@ static bool find_among_modules(lua_State *L, const tps_rtc_request *r,
   return false;
 }
 
-/* What the program is called and where its lines begin; pushes up to one value.
- */
-static place find_place(lua_State *L, const tps_rtc_request *r) {
+/* What the program is called and where its lines begin; pushes a few values. */
+static place find_place(lua_State *L, const tps_rtc_request *r, int callers) {
   place p = {r->name, 1};
-  if (r->name != NULL || find_among_callers(L, r, &p) ||
-      find_among_modules(L, r, &p))
+  if (r->name != NULL) return p;
+  if (callers == 0) {
+    tps_push_callers(L);
+    callers = lua_gettop(L);
+  }
+  if (find_among_callers(L, r, callers, &p) || find_among_modules(L, r, &p))
     return p;
   return (place){"source", 1};
 }
@@ -121,12 +150,13 @@ static void push_diagnostic(lua_State *L, const tps_rtc_diagnostic *d,
 }
 
 void tps_push_diagnostics(lua_State *L, const tps_rtc_request *request,
-                          const tps_rtc_report *report, const char *message) {
+                          const tps_rtc_report *report, const char *message,
+                          int callers) {
   int top = lua_gettop(L);
   const char *log = message != NULL ? report->log : report->other;
   place program = {"", 1};
-  luaL_checkstack(L, 12, NULL);
-  if (report->diagnostic_count > 0) program = find_place(L, request);
+  luaL_checkstack(L, 16, NULL);
+  if (report->diagnostic_count > 0) program = find_place(L, request, callers);
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_DIAGNOSTICS);
   lua_getfield(L, -1, "text");
   lua_pushstring(L, message); /* nil for NULL */

@@ -10,8 +10,12 @@
 
 /* Pushes what lua/tpstream/diagnostics.lua makes of the report: for a compile that
  * failed, whose error is `message`; for one that did not (NULL), "" when there is
- * nothing to tell. */
+ * nothing to tell. `callers` is the index of what tps_push_callers has pushed at the
+ * call, 0 while that is still running. */
 void tps_push_diagnostics(lua_State *L, const tps_rtc_request *request,
-                          const tps_rtc_report *report, const char *message);
+                          const tps_rtc_report *report, const char *message,
+                          int callers);
+/* Pushes where the scripts stand that have led to this call. */
+void tps_push_callers(lua_State *L);
 
 #endif

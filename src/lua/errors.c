@@ -216,6 +216,21 @@ void tps_push_error(lua_State *L, const tps_error *err) {
   }
 }
 
+void tps_push_error_at(lua_State *L, const tps_error *err,
+                       const char *position) {
+  if (err->code == TPS_MISUSE || err->code == TPS_INTERRUPTED) {
+    const char *form = *position != '\0' ? "%s: %s" : "%s%s";
+    lua_pushfstring(L, form, position, lua_tostring(L, -1));
+    lua_remove(L, -2);
+    return;
+  }
+  push_object(L, err);
+  lua_pushstring(L, err->where[0] != '\0' ? err->where : position);
+  lua_setfield(L, -2, "where");
+  lua_pushstring(L, position);
+  lua_setfield(L, -2, "position");
+}
+
 int tps_raise(lua_State *L, const tps_error *err) {
   if (err->code == TPS_INTERRUPTED) raise_interrupt(L, tps_lua_of(L));
   if (tps_code_sticky(err->code)) {

@@ -28,6 +28,7 @@ const char *const tps_type_names[TPS_TYPE_COUNT] = {
     [TPS_TYPE_KERNEL] = "tpstream.Kernel",
     [TPS_TYPE_LAUNCH] = "tpstream.Launch",
     [TPS_TYPE_RUNNER] = "tpstream.Runner",
+    [TPS_TYPE_BUILD] = "tpstream.Build",
 };
 
 void tps_remember_names(lua_State *L, int state) {

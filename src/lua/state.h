@@ -42,6 +42,7 @@ typedef enum tps_type {
   TPS_TYPE_KERNEL,
   TPS_TYPE_LAUNCH,
   TPS_TYPE_RUNNER,
+  TPS_TYPE_BUILD,
   TPS_TYPE_COUNT
 } tps_type;
 
@@ -95,6 +96,8 @@ typedef struct tps_lua {
   uint64_t callback_seq;                   /* the last token given */
   struct tps_lua_capture *capture;         /* the one begun last, or NULL */
   const void *running; /* the Runner of the safe point at hand, or NULL */
+  struct tps_callback **again; /* callback.c's: to be due once more */
+  size_t again_count;
 } tps_lua;
 
 static inline tps_lua *tps_lua_of(lua_State *L) {
@@ -199,6 +202,10 @@ void tps_kernels_open(lua_State *L);
 TPS_COLD _Noreturn int tps_raise(lua_State *L, const tps_error *err);
 /* Pushes what tps_raise would raise. */
 void tps_push_error(lua_State *L, const tps_error *err);
+/* The same with the text on top, which goes, for the message, and of another place
+ * in the script. */
+void tps_push_error_at(lua_State *L, const tps_error *err,
+                       const char *position);
 /* The same with the string on the top of the stack as the message. */
 _Noreturn int tps_raise_text(lua_State *L, const tps_error *err);
 /* A string error with the position of the calling Lua function. */
@@ -387,6 +394,7 @@ void tps_callback_drop(lua_State *L);
  * with true where it is due, with false, the error, true after a fault. */
 uint64_t tps_callback_put(lua_State *L);
 void tps_callback_forget(lua_State *L, uint64_t token); /* queueing failed */
+void tps_callback_deliver_again(tps_lua *lua);
 
 /* ---- wait.c -------------------------------------------------------------- */
 

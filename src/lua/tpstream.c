@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "lua/api.h"
 #include "lua/capture.h"
+#include "lua/compile.h"
 #include "lua/embedded.h"
 #include "lua/interface.h"
 #include "lua/state.h"
@@ -22,7 +23,10 @@ static int state_gc(lua_State *L) {
   tps_context *context = lua->context;
   lua->context = NULL;
   tps_scope_close_all(lua);
-  if (context != NULL) tps_context_close(context);
+  tps_callback_deliver_again(lua);
+  if (context == NULL) return 0;
+  tps_build_leave(context);
+  tps_context_close(context);
   return 0;
 }
 
@@ -148,6 +152,7 @@ static void open_types(lua_State *L) {
   tps_launch_open_type(L);
   tps_callback_open(L);
   tps_wait_open(L);
+  tps_build_open_type(L);
   tps_capture_open_types(L);
   tps_graph_open_type(L);
 }

@@ -4,6 +4,7 @@
  * A request as the image source of a module. It keeps a copy of the request,
  * so that the module can be compiled for another architecture when it is first
  * used on such a device, and every image it has made. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ typedef struct source {
   tps_strings owned;       /* what its pointers point to */
   tps_strings names;       /* worth asking types of */
   tps_strings templates;
+  bool detached; /* built on a thread of worker.c's */
   image *images; /* the first one made is the last of the list */
   image *first;
 } source;
@@ -192,6 +194,7 @@ static int run_once(source *s, const tps_compiler *compiler,
     return tps_rtc_run_apart(compiler, r, options, &s->names, out, err);
   const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
   if (nvrtc == NULL) return TPS_COMPILER_MISSING;
+  if (s->detached) tps_worker_warm_up();
   return tps_rtc_run(nvrtc, r, options, &s->names, out, err);
 }
 
@@ -446,27 +449,94 @@ static int check_contents(tps_module **module, bool templates, tps_error *err) {
                   "nor a __device__ or __constant__ variable");
 }
 
+/* ---- a job --------------------------------------------------------------- */
+
+struct tps_rtc_pending {
+  source *source;
+  tps_device *device;
+  atomic_bool cancelled;
+  int code;
+  tps_error error;
+  tps_rtc_report report;
+};
+
+int tps_rtc_prepare(tps_device *device, const tps_rtc_request *request,
+                    tps_rtc_pending **out, tps_error *err) {
+  tps_rtc_pending *job = calloc(1, sizeof *job);
+  if (job == NULL) return no_memory(err);
+  int code = new_source(request, &job->source, err);
+  if (code != 0) {
+    free(job);
+    return code;
+  }
+  job->device = device;
+  atomic_init(&job->cancelled, false);
+  *out = job;
+  return 0;
+}
+
+void tps_rtc_cancel(tps_rtc_pending *job) {
+  atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
+}
+
+static int cancelled(void *data) {
+  const tps_rtc_pending *job = data;
+  return atomic_load_explicit(&job->cancelled, memory_order_relaxed);
+}
+
+void tps_rtc_detach(tps_rtc_pending *job) {
+  job->source->detached = true;
+  job->source->request.interrupted = cancelled;
+  job->source->request.interrupted_data = job;
+}
+
+void tps_rtc_work(tps_rtc_pending *job) {
+  image *first;
+  if (cancelled(job))
+    job->code =
+        tps_fail(&job->error, TPS_INTERRUPTED, "the compile was cancelled");
+  else
+    job->code =
+        make_image(job->source, job->device, &first, &job->report, &job->error);
+  job->source->request.interrupted = NULL; /* of this call alone */
+  job->source->detached = false;
+}
+
+int tps_rtc_finish(tps_context *context, tps_rtc_pending *job, tps_module **out,
+                   tps_rtc_report *report, tps_error *err) {
+  *report = job->report;
+  memset(&job->report, 0, sizeof job->report);
+  if (report->log == NULL) report->log = strdup("");
+  *err = job->error;
+  if (job->code != 0) return job->code;
+  source *s = job->source;
+  job->source = NULL;
+  bool templates = s->templates.count > 0;
+  tps_image_source images = {.data = s,
+                             .image = source_image,
+                             .ptx = source_ptx,
+                             .refine = source_refine,
+                             .release = free_source};
+  int code = tps_module_new(context, job->device, &images, out, err);
+  return code == 0 ? check_contents(out, templates, err) : code;
+}
+
+void tps_rtc_pending_free(tps_rtc_pending *job) {
+  if (job->source != NULL) free_source(job->source);
+  tps_rtc_report_free(&job->report);
+  free(job);
+}
+
 int tps_rtc_compile(tps_context *context, tps_device *device,
                     const tps_rtc_request *request, tps_module **out,
                     tps_rtc_report *report, tps_error *err) {
-  source *s = NULL;
-  image *first;
+  tps_rtc_pending *job;
   memset(report, 0, sizeof *report);
-  int code = new_source(request, &s, err);
-  if (s != NULL) {
-    code = make_image(s, device, &first, report, err);
-    s->request.interrupted = NULL; /* of this call alone */
-    if (code != 0) free_source(s);
-  }
-  if (s != NULL && code == 0) {
-    bool templates = s->templates.count > 0;
-    tps_image_source images = {.data = s,
-                               .image = source_image,
-                               .ptx = source_ptx,
-                               .refine = source_refine,
-                               .release = free_source};
-    code = tps_module_new(context, device, &images, out, err);
-    if (code == 0) code = check_contents(out, templates, err);
+  int code = tps_rtc_prepare(device, request, &job, err);
+  if (code == 0) {
+    tps_rtc_work(job);
+    code = tps_rtc_finish(context, job, out, report, err);
+    tps_rtc_pending_free(job);
   }
   if (report->log == NULL) report->log = strdup("");
   return code;

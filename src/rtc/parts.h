@@ -17,6 +17,7 @@
  *   untrusted.c  what an untrusted request may have; apart.c runs it in another
  *              process, program.c has that program, transfer.c what is said
  *   compile.c  the request as a module's image source
+ *   worker.c   threads that build
  *   locate.c   a literal's place in a Lua script
  */
 #ifndef TPS_RTC_PARTS_H
@@ -107,6 +108,9 @@ void tps_nvrtc_find_includes(tps_compiler *compiler);
 /* As tps_nvrtc_open, but opens the library only if what it knows was not kept in
  * the store by an earlier process. */
 const tps_compiler *tps_compiler_known(const tps_store *store, tps_error *err);
+
+/* Before a thread of worker.c's compiles with NVRTC itself. */
+void tps_worker_warm_up(void);
 
 /* ---- headers ------------------------------------------------------------- */
 

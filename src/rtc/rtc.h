@@ -95,6 +95,34 @@ int tps_rtc_compile(tps_context *context, tps_device *device,
                     const tps_rtc_request *request, tps_module **out,
                     tps_rtc_report *report, tps_error *err);
 
+/* The same in three steps: what has been prepared is built on whatever thread, with
+ * nothing of the context, and finished on the context's thread. tps_rtc_finish also
+ * returns what building has come to, with the report, once. `interrupted` of the
+ * request is asked by whoever builds, unless the job was detached: then cancel is
+ * what ends it, before it has begun or in another process. */
+typedef struct tps_rtc_pending tps_rtc_pending;
+int tps_rtc_prepare(tps_device *device, const tps_rtc_request *request,
+                    tps_rtc_pending **out, tps_error *err);
+void tps_rtc_detach(tps_rtc_pending *job);
+void tps_rtc_work(tps_rtc_pending *job);
+int tps_rtc_finish(tps_context *context, tps_rtc_pending *job, tps_module **out,
+                   tps_rtc_report *report, tps_error *err);
+void tps_rtc_cancel(tps_rtc_pending *job); /* from any thread */
+void tps_rtc_pending_free(tps_rtc_pending *job);
+
+/* Builds a job, which is detached, on a thread of rtc's own, several at once; then
+ * calls done(data) there, to which the job belongs from then on. */
+int tps_rtc_start(tps_rtc_pending *job, const void *owner,
+                  void (*done)(void *data), void *data, tps_error *err);
+/* Waits until none of the owner's is built or waits for a thread (those that were
+ * cancelled don't take long). */
+void tps_rtc_leave(const void *owner);
+
+/* Before the process ends: waits for what is being built, drops what has not begun;
+ * nothing more is built. (It happens at exit() too, but what NVRTC has registered
+ * may come first then.) */
+void tps_rtc_end(void);
+
 /* Whether the text declares a kernel template of that name, as far as can be seen
  * without the compiler. */
 bool tps_rtc_is_template(const char *source, const char *name);
