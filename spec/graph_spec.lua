@@ -372,6 +372,25 @@ describe("a random program", function()
       queue(steps, direct, streams)
       simulate(steps, tables)
     end
+    -- Another program in its place; then both, the one as a part of the other.
+    local more = random_program(buffer_count, stream_count, steps_count // 2)
+    local h = tp.capture(streams[1], queue, more, captured, streams)
+    g:update(function()
+      queue(more, captured, { tp.current_stream(), table.unpack(streams, 2) })
+    end)
+    g:launch(launched)
+    g:update(function()
+      queue(steps, captured, { tp.current_stream(), table.unpack(streams, 2) })
+      h:launch()
+      queue(steps, captured, { tp.current_stream(), table.unpack(streams, 2) })
+    end)
+    g:launch(launched)
+    g:add(h):launch(launched)
+    h:close()
+    for _, part in ipairs { more, steps, more, steps, steps, more, steps, more } do
+      queue(part, direct, streams)
+      simulate(part, tables)
+    end
     for i = 1, buffer_count do
       assert.same(tables[i], read(streams[1], direct[i]))
       assert.same(tables[i], read(launched, captured[i]))
