@@ -115,30 +115,42 @@ int tps_buffer_dlpack(lua_State *L) {
 
 /* ---- taking -------------------------------------------------------------- */
 
-static int refuse(lua_State *L, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static int refuse(lua_State *L, const char *format, ...) {
+static _Noreturn int refuse(lua_State *L, tps_guard *guard, const char *format,
+                            ...) __attribute__((format(printf, 3, 4)));
+/* Deletes the tensor, too. */
+static _Noreturn int refuse(lua_State *L, tps_guard *guard, const char *format,
+                            ...) {
   char text[300];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  return tps_argument_error(L, 1, text);
+  tps_guard_release(guard);
+  tps_argument_error(L, 1, text);
+}
+
+static _Noreturn int fail(lua_State *L, tps_guard *guard,
+                          const tps_error *err) {
+  tps_guard_release(guard);
+  tps_raise(L, err);
 }
 
 /* Elements, which lie without gaps in the order of C. */
-static int64_t count_of(lua_State *L, const DLTensor *t) {
+static int64_t count_of(lua_State *L, tps_guard *guard, const DLTensor *t) {
   int64_t count = 1;
-  if (t->ndim < 0) refuse(L, "a tensor of %d dimensions", (int)t->ndim);
+  if (t->ndim > 0 && t->shape == NULL)
+    refuse(L, guard, "a tensor without a shape");
+  if (t->ndim < 0) refuse(L, guard, "a tensor of %d dimensions", (int)t->ndim);
   for (int32_t i = t->ndim; i-- > 0;) {
     int64_t n = t->shape[i];
     if (n < 0 || __builtin_mul_overflow(count, n, &count))
-      refuse(L, "dimension %d of the tensor is %lld", (int)i + 1, (long long)n);
+      refuse(L, guard, "dimension %d of the tensor is %lld", (int)i + 1,
+             (long long)n);
   }
   int64_t stride = 1;
   for (int32_t i = t->ndim; t->strides != NULL && count > 0 && i-- > 0;) {
     if (t->shape[i] > 1 && t->strides[i] != stride)
-      refuse(L,
+      refuse(L, guard,
              "the tensor has gaps or another order: stride %lld in dimension "
              "%d, %lld expected",
              (long long)t->strides[i], (int)i + 1, (long long)stride);
@@ -147,13 +159,14 @@ static int64_t count_of(lua_State *L, const DLTensor *t) {
   return count;
 }
 
-static tps_device *device_of(lua_State *L, const DLTensor *t) {
+static tps_device *device_of(lua_State *L, tps_guard *guard,
+                             const DLTensor *t) {
   tps_device_kind kind =
       t->device.device_type == kDLExtDev ? TPS_SIM : TPS_CUDA;
   tps_device *device;
   tps_error err;
   if (tps_device_get(kind, t->device.device_id, &device, &err) != 0)
-    tps_raise(L, &err);
+    fail(L, guard, &err);
   return device;
 }
 
@@ -167,11 +180,11 @@ static void take_over(lua_State *L, tps_guard *guard, tps_lua_buffer *box) {
   DLManagedTensor *tensor = (DLManagedTensor *)guard->data;
   const DLTensor *t = &tensor->dl_tensor;
   uint64_t address = (uintptr_t)t->data + t->byte_offset;
-  tps_device *device = device_of(L, t);
+  tps_device *device = device_of(L, guard, t);
   tps_memory *memory;
   tps_error err;
   if (address % box->size != 0)
-    refuse(L,
+    refuse(L, guard,
            "address 0x%llx of the tensor is no multiple of %u, the size of "
            "%s",
            (unsigned long long)address, (unsigned)box->size,
@@ -179,7 +192,7 @@ static void take_over(lua_State *L, tps_guard *guard, tps_lua_buffer *box) {
   if (tps_memory_adopt(tps_open(L)->context, device, address,
                        tps_buffer_bytes(box), tensor, delete_taken, &memory,
                        &err) != 0)
-    tps_raise(L, &err);
+    fail(L, guard, &err);
   guard->data = NULL;
   if (t->device.device_type == kDLCUDAHost ||
       t->device.device_type == kDLCUDAManaged)
@@ -209,11 +222,13 @@ int tps_buffer_from_dlpack(lua_State *L) {
   const DLTensor *t = &tensor->dl_tensor;
   int dtype = dtype_of(t->dtype);
   if (dtype < 0)
-    refuse(L, "elements of type code %d, %d bits, %d lanes have no name here",
+    refuse(L, guard,
+           "elements of type code %d, %d bits, %d lanes have no name here",
            t->dtype.code, t->dtype.bits, t->dtype.lanes);
-  int64_t count = count_of(L, t);
+  int64_t count = count_of(L, guard, t);
+  if (count > 0 && t->data == NULL) refuse(L, guard, "a tensor without data");
   if (count > INT64_MAX / tps_dtype_sizes[dtype])
-    refuse(L, "%lld elements of %s are more bytes than there can be",
+    refuse(L, guard, "%lld elements of %s are more bytes than there can be",
            (long long)count, tps_dtype_names[dtype]);
   tps_lua_buffer *box = tps_push_buffer(L, dtype, count);
   switch (t->device.device_type) {
@@ -223,7 +238,7 @@ int tps_buffer_from_dlpack(lua_State *L) {
   case kDLExtDev: take_over(L, guard, box); break;
   case kDLCPU: copy_over(L, guard, box); break;
   default:
-    refuse(L,
+    refuse(L, guard,
            "a tensor on a device of type %d (only CPU, CUDA and this "
            "library's own can be taken)",
            (int)t->device.device_type);
