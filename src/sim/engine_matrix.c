@@ -226,7 +226,11 @@ static uint32_t *row_memory(engine *e, const insn *i, const uint64_t *address,
                             unsigned lane, access_kind kind) {
   const matrix_site *s = i->side;
   uint64_t p = address[lane] + (uint64_t)s->offset;
+  const region *r = &e->shared;
   bool local = false;
+  if (i->space == TPS_PTX_SHARED && p < r->size && r->size - p >= 16 &&
+      p % 16 == 0)
+    return (uint32_t *)(void *)(r->host + p);
   unsigned char *at = tps_sim_resolve(e, i, lane, p, 16, kind, &local);
   if (local)
     tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_ADDRESS,

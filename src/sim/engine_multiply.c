@@ -8,15 +8,16 @@
  * the largest exponent among them, where a product's exponent is the sum of its
  * factors' (which may be one too small), and each is cut to 25 bits below that
  * exponent; the sum of what is left is exact. An f32 result is cut as well, an
- * f16 result rounded to the nearest. All of k is one such block; of wmma with tf32 each half. fp8 is the
- * exception: first the even pairs of k, then the odd ones, each a block, and
- * the accumulator is added by an ordinary addition at last. f64 is a chain of
- * fma. m8n8k4 of f16 is a chain of f32 additions, the accumulator last; its f16
- * results are the one thing here that is not always equal (3 of 38,400 differed
- * by a unit of the last place).
+ * f16 result rounded to the nearest. All of k is one such block; of wmma with
+ * tf32 each half. fp8 is the exception: first the even pairs of k, then the odd
+ * ones, each a block, and the accumulator is added by an ordinary addition at
+ * last. f64 is a chain of fma. m8n8k4 of f16 is a chain of f32 additions, the
+ * accumulator last; its f16 results are the one thing here that is not always
+ * equal (3 of 38,400 differed by a unit of the last place).
  *
- * An element is a factor m in (-2, 2) and an exponent e. Built once for each
- * processor level.
+ * Here is what serves always; engine_multiply_usual.c does the usual cases
+ * several times as fast. An element is a factor m in (-2, 2) and an exponent e.
+ * Built once for each processor level.
  */
 #include "sim/engine_multiply.h"
 
