@@ -12,9 +12,10 @@ int tps_capture_born(const tps_stream *stream, const tps_memory *memory,
                      tps_error *err) {
   tps_branch *home = stream->parts->branch;
   tps_capture *capture = home->capture;
-  int code = tps_grow(&capture->births, capture->birth_count,
-                      &capture->birth_capacity, sizeof(tps_birth), err);
-  if (code != 0) return code;
+  tps_birth *births = tps_grow(capture->births, capture->birth_count,
+                               &capture->birth_capacity, sizeof *births, err);
+  if (births == NULL) return TPS_NO_HOST_MEMORY;
+  capture->births = births;
   capture->births[capture->birth_count++] =
       (tps_birth){.memory = memory->id, .home = home, .node = UINT32_MAX};
   return 0;
@@ -32,9 +33,12 @@ static int follow(tps_birth *birth, tps_branch *branch, tps_error *err) {
   birth->frozen = true;
   for (uint32_t i = 0; i < birth->count; i++)
     if (birth->followers[i] == branch) return 0;
-  int code = tps_grow(&birth->followers, birth->count, &birth->capacity,
-                      sizeof(tps_branch *), err);
-  if (code == 0 && birth->node != UINT32_MAX)
+  tps_branch **followers = tps_grow(birth->followers, birth->count,
+                                    &birth->capacity, sizeof *followers, err);
+  if (followers == NULL) return TPS_NO_HOST_MEMORY;
+  birth->followers = followers;
+  int code = 0;
+  if (birth->node != UINT32_MAX)
     code = tps_capture_follow(branch, birth->node, err);
   if (code == 0) birth->followers[birth->count++] = branch;
   return code;

@@ -83,10 +83,12 @@ static int add_tip(tps_branch *branch, uint32_t tip, tps_error *err) {
     if (comes_after(list, branch->tips[i], tip)) return 0;
     if (comes_after(list, tip, branch->tips[i])) remove_tip(branch, i);
   }
-  int code = tps_grow(&branch->tips, branch->tip_count, &branch->tip_capacity,
-                      sizeof tip, err);
-  if (code == 0) branch->tips[branch->tip_count++] = tip;
-  return code;
+  uint32_t *tips = tps_grow(branch->tips, branch->tip_count,
+                            &branch->tip_capacity, sizeof tip, err);
+  if (tips == NULL) return TPS_NO_HOST_MEMORY;
+  branch->tips = tips;
+  tips[branch->tip_count++] = tip;
+  return 0;
 }
 
 int tps_capture_follow(tps_branch *branch, uint32_t node, tps_error *err) {

@@ -142,9 +142,10 @@ int tps_capture_refuse_device(const tps_context *context,
 /* ---- nodes --------------------------------------------------------------- */
 
 int tps_out_of_host_memory(tps_error *err);
-/* Room for one more element in *items; 0 or NO_HOST_MEMORY. */
-int tps_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
-             tps_error *err);
+/* The array with room for one more element, perhaps in another place; NULL and as
+ * it was when out of memory. */
+void *tps_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
+               tps_error *err);
 /* A node at the end of the list, zeroed; NULL when out of memory. */
 tps_graph_node *tps_graph_node_append(tps_graph_node_list *list,
                                       tps_error *err);

@@ -58,9 +58,10 @@ static void take_back(tps_branch *branch) {
 /* The node made last, which is complete, becomes the branch's tip. */
 static int commit(tps_branch *branch, tps_error *err) {
   tps_graph_node_list *list = &branch->capture->list;
-  int code = tps_grow(&branch->tips, 0, &branch->tip_capacity,
-                      sizeof *branch->tips, err);
-  if (code != 0) return code;
+  uint32_t *tips =
+      tps_grow(branch->tips, 0, &branch->tip_capacity, sizeof *tips, err);
+  if (tips == NULL) return TPS_NO_HOST_MEMORY;
+  branch->tips = tips;
   list->nodes[list->count - 1].id = branch->capture->graph->parts->ids++;
   branch->tips[0] = list->count - 1;
   branch->tip_count = 1;

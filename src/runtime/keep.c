@@ -10,9 +10,10 @@
 #include "runtime/texture.h"
 
 int tps_keep_use(tps_keep *keep, const tps_use *use, tps_error *err) {
-  int code = tps_grow(&keep->uses, keep->use_count, &keep->use_capacity,
-                      sizeof *use, err);
-  if (code != 0) return code;
+  tps_use *uses = tps_grow(keep->uses, keep->use_count, &keep->use_capacity,
+                           sizeof *uses, err);
+  if (uses == NULL) return TPS_NO_HOST_MEMORY;
+  keep->uses = uses;
   keep->uses[keep->use_count++] = *use;
   tps_memory_ref(use->memory);
   if (use->view != NULL) tps_view_ref(use->view);
@@ -22,18 +23,21 @@ int tps_keep_use(tps_keep *keep, const tps_use *use, tps_error *err) {
 int tps_keep_module(tps_keep *keep, tps_module *module, tps_error *err) {
   for (uint32_t i = keep->module_count; i-- > 0;)
     if (keep->modules[i] == module) return 0;
-  int code = tps_grow(&keep->modules, keep->module_count,
-                      &keep->module_capacity, sizeof(tps_module *), err);
-  if (code != 0) return code;
+  tps_module **modules = tps_grow(keep->modules, keep->module_count,
+                                  &keep->module_capacity, sizeof *modules, err);
+  if (modules == NULL) return TPS_NO_HOST_MEMORY;
+  keep->modules = modules;
   keep->modules[keep->module_count++] = module;
   tps_module_lend(module);
   return 0;
 }
 
 int tps_keep_notice(tps_keep *keep, tps_context *context, tps_error *err) {
-  int code = tps_grow(&keep->notices, keep->notice_count,
-                      &keep->notice_capacity, sizeof(struct tps_notice *), err);
-  if (code != 0) return code;
+  struct tps_notice **notices =
+      tps_grow(keep->notices, keep->notice_count, &keep->notice_capacity,
+               sizeof *notices, err);
+  if (notices == NULL) return TPS_NO_HOST_MEMORY;
+  keep->notices = notices;
   struct tps_notice *notice = tps_notice_new(context, err);
   if (notice == NULL) return TPS_NO_HOST_MEMORY;
   keep->notices[keep->notice_count++] = notice;

@@ -12,25 +12,22 @@ int tps_out_of_host_memory(tps_error *err) {
   return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
 }
 
-int tps_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
-             tps_error *err) {
-  void *old, *more;
-  if (count < *capacity) return 0;
+void *tps_grow(void *items, uint32_t count, uint32_t *capacity, size_t size,
+               tps_error *err) {
+  if (count < *capacity) return items;
   uint32_t room = *capacity * 2 + 8;
-  memcpy(&old, items, sizeof old);
-  more = realloc(old, room * size);
-  if (more == NULL) return tps_out_of_host_memory(err);
-  memcpy(items, &more, sizeof more);
-  *capacity = room;
-  /* cppcheck-suppress memleak ; *items has it */
-  return 0;
+  void *more = realloc(items, room * size);
+  if (more == NULL) tps_out_of_host_memory(err);
+  else *capacity = room;
+  return more;
 }
 
 tps_graph_node *tps_graph_node_append(tps_graph_node_list *list,
                                       tps_error *err) {
-  if (tps_grow(&list->nodes, list->count, &list->capacity,
-               sizeof(tps_graph_node), err) != 0)
-    return NULL;
+  tps_graph_node *nodes =
+      tps_grow(list->nodes, list->count, &list->capacity, sizeof *nodes, err);
+  if (nodes == NULL) return NULL;
+  list->nodes = nodes;
   tps_graph_node *node = &list->nodes[list->count++];
   memset(node, 0, sizeof *node);
   return node;
