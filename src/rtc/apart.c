@@ -23,7 +23,7 @@
 #include "rtc/parts.h"
 
 #define SLICE_MS 50 /* between looks at the interrupt */
-#define LARGEST_ANSWER ((size_t)256 << 20)
+#define LARGEST_ANSWER ((size_t)64 << 20)
 
 typedef struct conversation {
   pid_t child;

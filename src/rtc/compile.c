@@ -210,7 +210,8 @@ static int ask_again(source *s, const tps_compiler *compiler,
   }
   int code = 0;
   for (size_t j = 0; j < symbols.count && code == 0; j++)
-    if (!tps_strings_has(&s->names, symbols.items[j])) {
+    if (s->names.count < TPS_RTC_MOST_NAMES &&
+        !tps_strings_has(&s->names, symbols.items[j])) {
       missed = true;
       if (!tps_strings_add(&s->names, symbols.items[j])) code = no_memory(err);
     }

@@ -133,6 +133,9 @@ int tps_rtc_check_line(const char *what, const char *text, tps_error *err);
  */
 int tps_rtc_check_request(const tps_rtc_request *request, tps_error *err);
 
+/* Of so many names types are asked at the most: each is looked for among all. */
+#define TPS_RTC_MOST_NAMES 4096u
+
 /* Qualified names that the text declares: kernels with C linkage and device
  * variables, and kernel templates. A guess by tokens, without macros: it may name
  * what does not exist and miss what does. */

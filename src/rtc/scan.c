@@ -15,7 +15,6 @@
 
 #define MAX_SCOPES 64
 #define MAX_PREFIX 512
-#define MAX_NAMES 4096
 
 typedef enum kind { END, WORD, TEXT, MARK } kind;
 
@@ -175,7 +174,7 @@ typedef struct declaration {
 } declaration;
 
 static void note(scanner *s, tps_strings *list, token name) {
-  if (name.size == 0 || list->count >= MAX_NAMES) return;
+  if (name.size == 0 || list->count >= TPS_RTC_MOST_NAMES) return;
   if (!tps_strings_format(list, "%s%.*s", s->prefix, (int)name.size, name.text))
     s->failed = true;
 }
