@@ -406,8 +406,10 @@ end)
 
 describe("conditional nodes", function()
   it("graph_if runs its body if the flag is not 0", function()
-    for _, dtype in ipairs { "i32", "u32" } do
-      local flag <close> = tp.zeros(dtype, 1)
+    local FLAGS = { { tp.zeros, "i32" }, { tp.zeros, "u32" }, { tp.pinned, "i32" },
+                    { tp.managed, "u32" } }
+    for _, row in ipairs(FLAGS) do
+      local flag <close> = row[1](row[2], 1)
       local b <close> = tp.zeros("i32", 1)
       local g <close> = tp.capture(function()
         tp.graph_if(flag, function(at, v) gate.run(nil, "add", b, at, v) end,

@@ -268,7 +268,10 @@ void tps_sim_start(tps_sim_task *task) {
   case TPS_SIM_TASK_WAIT:
   case TPS_SIM_TASK_NOTIFY: tps_sim_task_finish(task, false); break;
   case TPS_SIM_TASK_GRAPH: tps_sim_graph_start(task); break;
-  case TPS_SIM_TASK_CONDITION: tps_sim_offer(task->device->pool, task); break;
+  case TPS_SIM_TASK_CONDITION:
+    task->epoch = tps_sim_space_epoch(task->device->space);
+    tps_sim_offer(task->device->pool, task);
+    break;
   }
 }
 
