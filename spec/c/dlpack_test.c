@@ -5,6 +5,7 @@
  * from other threads, before and after the Lua state is closed. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -189,7 +190,9 @@ static void *delete_some(void *argument) {
   return NULL;
 }
 
-static void delete_on_threads(DLManagedTensor **tensors, lua_State *meanwhile) {
+/* In the meanwhile a state allocates, or closes. */
+static void delete_on_threads(DLManagedTensor **tensors, lua_State *meanwhile,
+                              bool close) {
   pthread_t ids[THREADS];
   given parts[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -197,7 +200,8 @@ static void delete_on_threads(DLManagedTensor **tensors, lua_State *meanwhile) {
     parts[i].first = i;
     assert_int_equal(0, pthread_create(&ids[i], NULL, delete_some, &parts[i]));
   }
-  if (meanwhile != NULL)
+  if (close) lua_close(meanwhile);
+  else if (meanwhile != NULL)
     run(meanwhile, "for i = 1, 200 do tp.buffer('u8', 100):close() end");
   for (int i = 0; i < THREADS; i++) pthread_join(ids[i], NULL);
 }
@@ -209,7 +213,7 @@ static void deleted_meanwhile(void **unused) {
   give(L, tensors);
   run(L, "collectgarbage()\n"
          "assert(tp.memory_stats().live_bytes > 0)");
-  delete_on_threads(tensors, L);
+  delete_on_threads(tensors, L, false);
   run(L, "tp.current_stream():synchronize()\n"
          "tp.buffer('u8', 1):close()\n"
          "local s = tp.memory_stats()\n"
@@ -229,7 +233,17 @@ static void deleted_afterwards(void **unused) {
     for (int i = 0; i < TENSORS; i += 3) /* pinned: still there */
       if (tensors[i]->dl_tensor.device.device_type == kDLCPU && i % 5 != 4)
         assert_int_not_equal(0, *(int32_t *)tensors[i]->dl_tensor.data);
-    delete_on_threads(tensors, NULL);
+    delete_on_threads(tensors, NULL, false);
+  }
+}
+
+static void deleted_while_it_closes(void **unused) {
+  (void)unused;
+  for (int round = 0; round < 20; round++) {
+    lua_State *L = open_state();
+    DLManagedTensor *tensors[TENSORS];
+    give(L, tensors);
+    delete_on_threads(tensors, L, true);
   }
 }
 
@@ -256,6 +270,7 @@ int main(void) {
       cmocka_unit_test(not_taken),
       cmocka_unit_test(deleted_meanwhile),
       cmocka_unit_test(deleted_afterwards),
+      cmocka_unit_test(deleted_while_it_closes),
       cmocka_unit_test(between_states),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,6 @@ void tps_context_close(tps_context *context) {
   context->interrupted = NULL;
   tps_callback_end(context);
   tps_lent_leave(context);
-  tps_context_release(context);
 }
 
 /* ---- the part for each device -------------------------------------------- */

@@ -47,29 +47,23 @@ static void let_go(tps_lent *list) {
   }
 }
 
-static void take_back(tps_context *context, bool leave) {
+void tps_lent_collect(tps_context *context) {
+  if (atomic_load_explicit(&context->parts->returned, memory_order_relaxed) ==
+      NULL)
+    return;
   pthread_mutex_lock(&the_lock);
-  if (leave) context->parts->left = true;
   tps_lent *list = take_returned(context->parts);
   pthread_mutex_unlock(&the_lock);
   let_go(list);
 }
 
-void tps_lent_collect(tps_context *context) {
-  if (atomic_load_explicit(&context->parts->returned, memory_order_relaxed) !=
-      NULL)
-    take_back(context, false);
-}
-
-void tps_lent_leave(tps_context *context) { take_back(context, true); }
-
-/* One thread at a time lets go for a context that was left, as memory is for one
- * thread at a time; it takes along what comes in meanwhile. Called with the lock,
- * returns without. */
+/* One thread at a time lets go for a context that was left, as memory and the
+ * context itself are for one thread at a time; it takes along what comes in
+ * meanwhile. Called with the lock, returns without; gives up a reference to the
+ * context. */
 static void serve(tps_context *context) {
   struct tps_context_parts *parts = context->parts;
   parts->serving = true;
-  tps_context_hold(context);
   for (tps_lent *list; (list = take_returned(parts)) != NULL;) {
     pthread_mutex_unlock(&the_lock);
     let_go(list);
@@ -83,12 +77,22 @@ static void serve(tps_context *context) {
   if (last) tps_context_release(context);
 }
 
+void tps_lent_leave(tps_context *context) {
+  pthread_mutex_lock(&the_lock);
+  context->parts->left = true;
+  serve(context);
+}
+
 void tps_memory_return(tps_lent *lent) {
   tps_context *context = lent->context;
   struct tps_context_parts *parts = context->parts;
   pthread_mutex_lock(&the_lock);
   lent->next = atomic_load_explicit(&parts->returned, memory_order_relaxed);
   atomic_store_explicit(&parts->returned, lent, memory_order_relaxed);
-  if (parts->left && !parts->serving) serve(context);
-  else pthread_mutex_unlock(&the_lock);
+  if (!parts->left || parts->serving) {
+    pthread_mutex_unlock(&the_lock);
+    return;
+  }
+  tps_context_hold(context);
+  serve(context);
 }

@@ -20,7 +20,7 @@ void tps_memory_return(tps_lent *lent);
 
 /* For the context's thread: what was returned is let go. */
 void tps_lent_collect(tps_context *context);
-/* The context's thread will not come again. */
+/* The context's thread gives up its reference and will not come again. */
 void tps_lent_leave(tps_context *context);
 
 #endif
