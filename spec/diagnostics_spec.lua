@@ -175,6 +175,37 @@ print(select(2, pcall(kernels.go, tp, "int x = nope;")))
     assert.matches(r.path .. ":5: error: ", r.stdout, 1, true)
   end)
 
+  it("holds for the parts of which a source is put together", function()
+    local line = debug.getinfo(1, "l").currentline
+    local common = [[
+// what all kernels share
+__device__ int one = missing1;
+]]
+    local text = failure(tp.compile, common .. "__device__ int two = missing2;\n"
+      .. ("// %d\n"):rep(2):format(1, 2) .. [[
+extern "C" __global__ void k(int *o) {
+  o[0] = missing3;
+}]])
+    local here = "spec/diagnostics_spec.lua:"
+    assert.matches(here .. line + 3 .. ': error: identifier "missing1"', text, 1,
+      true)
+    assert.matches(here .. line + 5 .. ': error: identifier "missing2"', text, 1,
+      true)
+    assert.matches(here .. line + 8 .. ': error: identifier "missing3"', text, 1,
+      true)
+    text = failure(tp.compile, "// " .. ("x"):rep(3) .. "\nint x = missing4;")
+    assert.matches(here .. line + 17 .. ": error:", text, 1, true)
+    text = failure(tp.compile, "// built\n" .. ("int %s;"):format "y")
+    assert.matches("source:2: error:", text, 1, true)
+  end)
+
+  it("is one line for a literal whose lines are escapes", function()
+    local line = debug.getinfo(1, "l").currentline + 1
+    local text = failure(tp.compile, "// 1\n// 2\n__device__ int y = nope;\n")
+    assert.matches(("spec/diagnostics_spec.lua:%d: error: identifier"):format(line),
+      text, 1, true)
+  end)
+
   it("holds for -e and standard input", function()
     if not run.interpreter():find "tpstream" then return end -- lua5.4 drops them
     local text = 'local tp = require "tpstream"\nprint(select(2, pcall(tp.compile, '

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,14 +14,21 @@
 
 #include "rtc/rtc.h"
 
+/* Of exactly its size, so that a sanitizer sees a read past the end. */
+static char *exact(const char *text) {
+  size_t n = strlen(text);
+  char *copy = malloc(n > 0 ? n : 1);
+  memcpy(copy, text, n);
+  return copy;
+}
+
+static bool flat; /* of the last one located */
+
 static int locate(const char *script, const char *source, int call_line) {
-  /* exact sizes, so that a sanitizer sees a read past the end */
-  size_t n = strlen(script);
-  char *copy = malloc(n + 1);
-  memcpy(copy, script, n);
-  char *exact = realloc(copy, n > 0 ? n : 1);
-  int line = tps_rtc_locate(exact, n, source, strlen(source), call_line);
-  free(exact);
+  char *copy = exact(script);
+  int line = tps_rtc_locate(copy, strlen(script), source, strlen(source),
+                            call_line, &flat);
+  free(copy);
   return line;
 }
 
@@ -53,6 +61,49 @@ static void short_strings(void **state) {
   assert_int_equal(locate("s = 'x", "x", 1), 0);
   assert_int_equal(locate("s = 'x\\", "x", 1), 0);
   assert_int_equal(locate("s = 'x\\x", "x", 1), 0);
+}
+
+static void flat_strings(void **state) {
+  (void)state;
+  assert_int_equal(locate("\ns = 'a\\nb\\nc'", "a\nb\nc", 1), 2);
+  assert_true(flat);
+  assert_int_equal(locate("s = 'a\\\nb'", "a\nb", 1), 1);
+  assert_false(flat);
+  assert_int_equal(locate("s = [[a\nb]]", "a\nb", 1), 1);
+  assert_false(flat);
+}
+
+/* "line+count@script_line" of each part, with "=" when it is flat. */
+static void check_parts(const char *script, const char *source,
+                        const char *expected) {
+  char *copy = exact(script), *text = exact(source), found[200] = "";
+  tps_rtc_part parts[4];
+  size_t n = tps_rtc_locate_parts(copy, strlen(script), text, strlen(source),
+                                  parts, 4);
+  for (size_t i = 0; i < n; i++)
+    snprintf(found + strlen(found), sizeof found - strlen(found), "%d+%d@%d%s ",
+             parts[i].line, parts[i].count, parts[i].script_line,
+             parts[i].flat ? "=" : "");
+  free(copy);
+  free(text);
+  assert_string_equal(found, expected);
+}
+
+static void parts(void **state) {
+  (void)state;
+  check_parts("a = [[\nint abc;\nint def;\n]]\nf(a .. [[\nint ghi;\n]])",
+              "int abc;\nint def;\nint ghi;\n", "1+2@2 3+1@6 ");
+  check_parts("a = 'int abc;\\nint def;\\n' b = a .. [[int ghi;\nint jkl;]]",
+              "int abc;\nint def;\nint ghi;\nint jkl;", "1+2@1= 3+2@1 ");
+  /* a line that begins elsewhere */
+  check_parts("a = 'int x = '\nb = a .. [[12345678;\nint y;]]",
+              "int x = 12345678;\nint y;", "1+1@1= 2+1@3 ");
+  check_parts("a = [[1234567]]", "1234567", "");             /* too short */
+  check_parts("a = [[12345678]]", "12345678\n12345678", ""); /* twice */
+  check_parts("a = [[123456789]]", "12345678", "");
+  check_parts("-- [[12345678]]\n", "12345678", "");
+  check_parts("a = [[12345678", "12345678", "");
+  check_parts("", "12345678", "");
 }
 
 static void comments(void **state) {
@@ -89,7 +140,8 @@ static void absent(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(long_strings), cmocka_unit_test(short_strings),
-      cmocka_unit_test(comments), cmocka_unit_test(nearest),
+      cmocka_unit_test(flat_strings), cmocka_unit_test(parts),
+      cmocka_unit_test(comments),     cmocka_unit_test(nearest),
       cmocka_unit_test(absent)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,10 @@ static void damage(void **state) {
     assert_true(tps_rtc_scan(copy, &list, &templates));
     tps_strings_free(&list);
     tps_strings_free(&templates);
-    tps_rtc_locate(copy, n, "a1", 2, 1);
+    bool flat;
+    tps_rtc_part parts[4];
+    tps_rtc_locate(copy, n, "a1", 2, 1, &flat);
+    tps_rtc_locate_parts(copy, n, "a1 a1 a1 error: a1", 18, parts, 4);
     tps_rtc_report r = {0};
     assert_true(tps_rtc_read_log(copy, &r));
     tps_rtc_report_free(&r);

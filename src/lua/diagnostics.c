@@ -9,10 +9,15 @@
 
 /* ---- where the source stands --------------------------------------------- */
 
-/* Where the lines of a source are counted from. */
+#define MOST_PARTS 32
+#define ALL_LINES 2000000000
+
+/* Where the lines of a source stand. */
 typedef struct place {
-  const char *file; /* on the Lua stack */
-  int line;         /* of its first; 0: not found */
+  const char *file;   /* of the lines that no part has */
+  const char *script; /* of those that one has; on the Lua stack */
+  tps_rtc_part parts[MOST_PARTS];
+  size_t count;
 } place;
 
 /* Pushes the text of a function's chunk; false: not to be had. */
@@ -27,12 +32,29 @@ static bool push_script(lua_State *L, const char *source) {
          lua_getfield(L, -1, source) == LUA_TSTRING;
 }
 
-/* The line of the source's first in the script on top of the stack, or 0. */
-static int locate(lua_State *L, const tps_rtc_request *r, int call_line) {
+/* Whether the script on top of the stack has the source as a literal. */
+static bool locate(lua_State *L, const tps_rtc_request *r, int call_line,
+                   place *out) {
+  size_t size;
+  bool flat;
+  const char *script = lua_tolstring(L, -1, &size);
+  int line = script != NULL ? tps_rtc_locate(script, size, r->source,
+                                             r->source_size, call_line, &flat)
+                            : 0;
+  if (line == 0) return false;
+  out->parts[0] = (tps_rtc_part){1, ALL_LINES, line, flat};
+  out->count = 1;
+  return true;
+}
+
+/* Or as several, put together. */
+static bool locate_parts(lua_State *L, const tps_rtc_request *r, place *out) {
   size_t size;
   const char *script = lua_tolstring(L, -1, &size);
-  if (script == NULL) return 0;
-  return tps_rtc_locate(script, size, r->source, r->source_size, call_line);
+  if (script == NULL) return false;
+  out->count = tps_rtc_locate_parts(script, size, r->source, r->source_size,
+                                    out->parts, MOST_PARTS);
+  return out->count > 0;
 }
 
 /* callers value → callers */
@@ -59,19 +81,19 @@ void tps_push_callers(lua_State *L) {
   }
 }
 
-/* In the scripts of the functions that led to the call. */
+/* In the scripts of the functions that led to the call, whole or in parts. */
 static bool find_among_callers(lua_State *L, const tps_rtc_request *r,
-                               int callers, place *out) {
+                               int callers, bool parts, place *out) {
   int top = lua_gettop(L);
   for (int i = 1; lua_rawgeti(L, callers, i) == LUA_TSTRING; i += 3) {
     lua_rawgeti(L, callers, i + 1);
     lua_rawgeti(L, callers, i + 2); /* source name line */
     int line = (int)lua_tointeger(L, -1);
-    bool there = push_script(L, lua_tostring(L, top + 1));
-    out->line = there ? locate(L, r, line) : 0;
+    bool found = push_script(L, lua_tostring(L, top + 1)) &&
+                 (parts ? locate_parts(L, r, out) : locate(L, r, line, out));
     lua_settop(L, top + 2);
-    if (out->line > 0) {
-      out->file = lua_tostring(L, -1); /* the table keeps it */
+    if (found) {
+      out->script = lua_tostring(L, -1); /* the table keeps it */
       return true;
     }
     lua_settop(L, top);
@@ -81,43 +103,43 @@ static bool find_among_callers(lua_State *L, const tps_rtc_request *r,
 }
 
 /* In the files of the modules that the script has required: diagnostics.lua
- * tells which those are. */
+ * tells which those are. Pushes the name. */
 static bool find_among_modules(lua_State *L, const tps_rtc_request *r,
                                place *out) {
   tps_error err;
   int top = lua_gettop(L);
+  bool found = false;
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_DIAGNOSTICS);
   lua_getfield(L, top + 1, "files");
   lua_replace(L, top + 1);
-  if (lua_pcall(L, 0, 1, 0) == LUA_OK) { /* paths */
-    for (int i = 1; lua_rawgeti(L, top + 1, i) == LUA_TSTRING; i++) {
-      const char *path = lua_tostring(L, -1);
-      out->line = tps_push_file(L, path, &err) ? locate(L, r, 0) : 0;
-      if (out->line > 0) {
-        lua_pushvalue(L, top + 2);
-        lua_replace(L, top + 1);
-        lua_settop(L, top + 1);
-        out->file = path;
-        return true;
-      }
-      lua_settop(L, top + 1);
-    }
+  if (lua_pcall(L, 0, 1, 0) != LUA_OK) lua_newtable(L); /* paths */
+  for (int i = 1; !found && lua_rawgeti(L, top + 1, i) == LUA_TSTRING; i++) {
+    const char *path = lua_tostring(L, -1);
+    found = tps_push_file(L, path, &err) && locate(L, r, 0, out);
+    lua_settop(L, top + 2); /* paths path */
+    if (!found) lua_pop(L, 1);
   }
-  lua_settop(L, top);
-  return false;
+  if (found) {
+    lua_replace(L, top + 1);
+    out->script = lua_tostring(L, top + 1);
+  }
+  lua_settop(L, found ? top + 1 : top);
+  return found;
 }
 
-/* What the program is called and where its lines begin; pushes a few values. */
-static place find_place(lua_State *L, const tps_rtc_request *r, int callers) {
-  place p = {r->name, 1};
-  if (r->name != NULL) return p;
+/* What the program is called and where its lines stand; pushes a few values. */
+static void find_place(lua_State *L, const tps_rtc_request *r, int callers,
+                       place *out) {
+  out->file = r->name != NULL ? r->name : "source";
+  out->count = 0;
+  if (r->name != NULL) return;
   if (callers == 0) {
     tps_push_callers(L);
     callers = lua_gettop(L);
   }
-  if (find_among_callers(L, r, callers, &p) || find_among_modules(L, r, &p))
-    return p;
-  return (place){"source", 1};
+  if (!find_among_callers(L, r, callers, false, out) &&
+      !find_among_modules(L, r, out))
+    find_among_callers(L, r, callers, true, out);
 }
 
 /* ---- tables -------------------------------------------------------------- */
@@ -133,16 +155,33 @@ static void set_number(lua_State *L, const char *field, int number) {
   lua_setfield(L, -2, field);
 }
 
+/* Sets file and line of a place in the program. */
+static void set_place(lua_State *L, int line, const place *program) {
+  const char *file = program->file;
+  for (size_t i = 0; i < program->count; i++) {
+    const tps_rtc_part *p = &program->parts[i];
+    bool whole = p->count == ALL_LINES; /* also of what has no line */
+    if (!whole && (line < p->line || line >= p->line + p->count)) continue;
+    file = program->script;
+    if (line > 0) line = p->script_line + (p->flat ? 0 : line - p->line);
+    break;
+  }
+  set_text(L, "file", file);
+  set_number(L, "line", line);
+}
+
 /* One diagnostic as a table. */
 static void push_diagnostic(lua_State *L, const tps_rtc_diagnostic *d,
                             const place *program) {
   static const char *const severities[] = {"error", "warning", "note"};
-  bool own = d->file == NULL || strcmp(d->file, TPS_RTC_PROGRAM) == 0;
   lua_createtable(L, 0, 7);
   set_text(L, "severity", severities[d->severity]);
-  set_text(L, "file", own ? program->file : d->file);
-  set_number(L, "line",
-             own && d->line > 0 ? d->line + program->line - 1 : d->line);
+  if (d->file == NULL || strcmp(d->file, TPS_RTC_PROGRAM) == 0) {
+    set_place(L, d->line, program);
+  } else {
+    set_text(L, "file", d->file);
+    set_number(L, "line", d->line);
+  }
   set_number(L, "column", d->column);
   set_number(L, "number", d->number);
   set_text(L, "message", d->message);
@@ -154,9 +193,9 @@ void tps_push_diagnostics(lua_State *L, const tps_rtc_request *request,
                           int callers) {
   int top = lua_gettop(L);
   const char *log = message != NULL ? report->log : report->other;
-  place program = {"", 1};
+  place program = {.file = ""};
   luaL_checkstack(L, 16, NULL);
-  if (report->diagnostic_count > 0) program = find_place(L, request, callers);
+  if (report->diagnostic_count > 0) find_place(L, request, callers, &program);
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_DIAGNOSTICS);
   lua_getfield(L, -1, "text");
   lua_pushstring(L, message); /* nil for NULL */

@@ -3,10 +3,15 @@
  *
  * Where in a Lua script a program's text stands: the script is read as Lua 5.4
  * reads it, token by token, and every string literal's value is compared with
- * the text. Values are never built: they are compared as they are decoded. */
+ * the text as it is decoded. Values are built only where parts of the text are
+ * looked for. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "rtc/rtc.h"
+
+#define SHORTEST_PART 8u /* bytes: less may be anywhere by chance */
+#define LARGEST_SOURCE ((size_t)1 << 20) /* it is searched for each literal */
 
 typedef struct lexer {
   const char *at, *end;
@@ -16,6 +21,14 @@ typedef struct lexer {
   bool equal;
   /* the best so far */
   int call_line, best, best_start;
+  bool best_flat;
+  /* looking for parts */
+  const char *source;
+  size_t source_size;
+  char *value; /* source_size bytes; NULL: the whole text is looked for */
+  size_t length;
+  tps_rtc_part *parts;
+  size_t count, most;
 } lexer;
 
 static bool more(const lexer *s) { return s->at < s->end; }
@@ -38,12 +51,15 @@ static void skip_line_end(lexer *s) {
 /* ---- values -------------------------------------------------------------- */
 
 static void begin_value(lexer *s, const char *wanted, const char *end) {
+  s->length = 0;
   s->wanted = wanted;
   s->wanted_end = end;
   s->equal = true;
 }
 
 static void put(lexer *s, char c) {
+  if (s->value != NULL && s->length < s->source_size) s->value[s->length] = c;
+  s->length++;
   if (s->equal && s->wanted < s->wanted_end && *s->wanted == c) s->wanted++;
   else s->equal = false;
 }
@@ -57,12 +73,42 @@ static bool is_better(const lexer *s, int start) {
   return before ? start >= s->best_start : start < s->best_start;
 }
 
+static int count_lines(const char *from, const char *to) {
+  int n = 0;
+  for (const char *p = from; p < to; p++) n += *p == '\n';
+  return n;
+}
+
+/* Notes the literal at hand if its value is in the text, once. A first line that
+ * is but the end of one of the text belongs to what stands before. */
+static void add_part(lexer *s, int first) {
+  const char *end = s->source + s->source_size;
+  if (s->length < SHORTEST_PART || s->length > s->source_size ||
+      s->count == s->most)
+    return;
+  const char *at = memmem(s->source, s->source_size, s->value, s->length);
+  if (at == NULL ||
+      memmem(at + 1, (size_t)(end - at - 1), s->value, s->length) != NULL)
+    return;
+  bool flat = s->line == first;
+  int line = count_lines(s->source, at) + 1, last;
+  last = line + count_lines(at, at + s->length - 1);
+  if (at > s->source && at[-1] != '\n') {
+    line++;
+    first += !flat;
+  }
+  if (line > last) return;
+  s->parts[s->count++] = (tps_rtc_part){line, last - line + 1, first, flat};
+}
+
 /* A literal that began in line `start` and whose value's first character
  * stands in line `first` has ended. */
 static void end_value(lexer *s, int start, int first) {
+  if (s->value != NULL) add_part(s, first);
   if (!s->equal || s->wanted != s->wanted_end || !is_better(s, start)) return;
   s->best = first;
   s->best_start = start;
+  s->best_flat = s->line == first;
 }
 
 /* ---- short strings ------------------------------------------------------- */
@@ -205,22 +251,44 @@ static void skip_first_line(lexer *s) {
     while (more(s) && !at_line_end(s)) s->at++;
 }
 
+static void read_script(lexer *s, const char *source, size_t source_size) {
+  skip_first_line(s);
+  while (more(s)) {
+    int level;
+    begin_value(s, source, source + source_size);
+    if (at_line_end(s)) skip_line_end(s);
+    else if (*s->at == '-' && peek(s, 1) == '-') skip_comment(s);
+    else if (*s->at == '"' || *s->at == '\'') read_short(s);
+    else if (*s->at == '[' && (level = long_level(s, '[')) >= 0)
+      read_long(s, level, true);
+    else s->at++;
+  }
+}
+
 int tps_rtc_locate(const char *script, size_t script_size, const char *source,
-                   size_t source_size, int call_line) {
+                   size_t source_size, int call_line, bool *flat) {
   lexer s = {.at = script,
              .end = script + script_size,
              .line = 1,
              .call_line = call_line};
-  skip_first_line(&s);
-  while (more(&s)) {
-    int level;
-    begin_value(&s, source, source + source_size);
-    if (at_line_end(&s)) skip_line_end(&s);
-    else if (*s.at == '-' && peek(&s, 1) == '-') skip_comment(&s);
-    else if (*s.at == '"' || *s.at == '\'') read_short(&s);
-    else if (*s.at == '[' && (level = long_level(&s, '[')) >= 0)
-      read_long(&s, level, true);
-    else s.at++;
-  }
+  read_script(&s, source, source_size);
+  *flat = s.best_flat;
   return s.best;
+}
+
+size_t tps_rtc_locate_parts(const char *script, size_t script_size,
+                            const char *source, size_t source_size,
+                            tps_rtc_part *parts, size_t most) {
+  lexer s = {.at = script,
+             .end = script + script_size,
+             .line = 1,
+             .source = source,
+             .source_size = source_size,
+             .parts = parts,
+             .most = most};
+  if (source_size < SHORTEST_PART || source_size > LARGEST_SOURCE) return 0;
+  s.value = malloc(source_size);
+  if (s.value != NULL) read_script(&s, source, source_size);
+  free(s.value);
+  return s.count;
 }

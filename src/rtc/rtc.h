@@ -130,9 +130,23 @@ bool tps_rtc_is_template(const char *source, const char *name);
 /* The line of `script` on which the first line of a string literal stands
  * whose value is `source` — by lexing the Lua text; the literal that begins
  * nearest to (at or before, else after) line `call_line` wins. 0 if there is
- * none. */
+ * none. *flat: all its lines stand on that one (as escapes). */
 int tps_rtc_locate(const char *script, size_t script_size, const char *source,
-                   size_t source_size, int call_line);
+                   size_t source_size, int call_line, bool *flat);
+
+/* Lines of a source that stand in the script from script_line on, or, if flat, on
+ * that line. */
+typedef struct tps_rtc_part {
+  int line, count, script_line;
+  bool flat;
+} tps_rtc_part;
+
+/* The literals of the script of which the source was put together, `most` at the
+ * most; how many. Those of a few bytes, or that are in it more than once, tell
+ * nothing. */
+size_t tps_rtc_locate_parts(const char *script, size_t script_size,
+                            const char *source, size_t source_size,
+                            tps_rtc_part *parts, size_t most);
 
 /* What is kept between processes (rtc/store.h). */
 typedef struct tps_rtc_cache {
