@@ -8,7 +8,7 @@
 
 #include "runtime/capture.h"
 
-int tps_capture_born(const tps_stream *stream, const tps_memory *memory,
+int tps_capture_born(const tps_stream *stream, tps_memory *memory,
                      tps_error *err) {
   tps_branch *home = stream->parts->branch;
   tps_capture *capture = home->capture;
@@ -16,6 +16,7 @@ int tps_capture_born(const tps_stream *stream, const tps_memory *memory,
                                &capture->birth_capacity, sizeof *births, err);
   if (births == NULL) return TPS_NO_HOST_MEMORY;
   capture->births = births;
+  memory->captured = true;
   capture->births[capture->birth_count++] =
       (tps_birth){.memory = memory->id, .home = home, .node = UINT32_MAX};
   return 0;

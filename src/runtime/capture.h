@@ -85,7 +85,7 @@ int tps_capture_follow(tps_branch *branch, uint32_t node, tps_error *err);
 /* ---- memory made meanwhile (birth.c) ------------------------------------- */
 
 /* The memory was just allocated on the stream, which captures. */
-int tps_capture_born(const tps_stream *stream, const tps_memory *memory,
+int tps_capture_born(const tps_stream *stream, tps_memory *memory,
                      tps_error *err);
 /* Before a node is made on the branch that uses these. */
 int tps_birth_order(tps_branch *branch, const tps_use *uses, uint32_t count,

@@ -79,11 +79,16 @@ static int arm(struct tps_graph_parts *parts, tps_stream *stream,
   return 0;
 }
 
+/* Memory that was made in a capture is for one launch at a time, also where
+ * several graphs have it in common by a part of theirs. */
 static int ready_uses(const tps_keep *keep, tps_stream *stream,
                       tps_error *err) {
   int code = 0;
-  for (uint32_t i = 0; i < keep->use_count && code == 0; i++)
-    code = tps_uses_ready(keep->uses[i].memory, stream, err);
+  for (uint32_t i = 0; i < keep->use_count && code == 0; i++) {
+    tps_memory *memory = keep->uses[i].memory;
+    if (memory->captured) code = tps_uses_follow(memory, stream, err);
+    if (code == 0) code = tps_uses_ready(memory, stream, err);
+  }
   return code;
 }
 

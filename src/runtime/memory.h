@@ -33,6 +33,7 @@ typedef struct tps_memory {
   tps_device *device;
   uint8_t kind; /* tps_memory_kind */
   bool escaped;
+  bool captured; /* made while a graph was captured: of its nodes' own */
   bool managed;
   bool shared;      /* can be exported to other processes */
   uint64_t id;      /* unique in the process */

@@ -354,6 +354,9 @@ static inline void tps_uses_set(tps_memory *memory, uint64_t seq) {
   struct tps_memory_parts *parts = memory->parts;
   parts->marks[parts->last].seq = seq;
 }
+/* Makes future work on the stream wait for all uses. */
+int tps_uses_follow(const tps_memory *memory, tps_stream *stream,
+                    tps_error *err);
 void tps_uses_clear(tps_memory *memory);
 /* Waits for all uses. */
 int tps_uses_wait(tps_memory *memory, tps_error *err);

@@ -79,6 +79,16 @@ int tps_uses_find(tps_memory *memory, tps_stream *stream, tps_error *err) {
   return 0;
 }
 
+int tps_uses_follow(const tps_memory *memory, tps_stream *stream,
+                    tps_error *err) {
+  const struct tps_memory_parts *parts = memory->parts;
+  int code = 0;
+  for (uint32_t i = 0; i < parts->count && code == 0; i++)
+    code = tps_stream_follow(stream, parts->marks[i].stream,
+                             parts->marks[i].seq, false, err);
+  return code;
+}
+
 void tps_uses_clear(tps_memory *memory) {
   struct tps_memory_parts *parts = memory->parts;
   for (uint32_t i = 0; i < parts->count; i++)
