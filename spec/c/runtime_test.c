@@ -728,8 +728,8 @@ static int launch(world *w, int i, tps_kernel *kernel, tps_memory *memory) {
   tps_prepared prepared;
   int code = tps_launch_prepare(kernel, w->device, &small, &prepared, &w->err);
   if (code != 0) return code;
-  tps_use use = {memory, 0, memory != NULL ? memory->bytes : 0,
-                 TPS_ACCESS_BOTH, NULL};
+  tps_use use = {memory, 0, memory != NULL ? memory->bytes : 0, TPS_ACCESS_BOTH,
+                 NULL};
   return tps_launch_run(&prepared, w->s[i], &use, memory != NULL, &w->err);
 }
 
@@ -869,7 +869,7 @@ static void images_are_told_apart(void **state) {
               "a fatbin that is truncated"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(tps_module_load(w.context, w.device, bad[i].bytes,
-                                     bad[i].size, &module, &w.err),
+                                     bad[i].size, false, &module, &w.err),
                      TPS_INVALID_IMAGE);
     if (strstr(w.err.message, bad[i].text) == NULL)
       fail_msg("'%s' is not in '%s'", bad[i].text, w.err.message);

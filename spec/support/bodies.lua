@@ -485,6 +485,22 @@ body("tasks", function(tp)
   assert(tp.traceback("x"):find "^x\n")
 end)
 
+body("link", function(tp)
+  local head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+  local a = tp.load(head .. ".extern .global .u32 v;\n"
+    .. ".visible .entry k() { .reg .b32 %r<2>; ld.global.u32 %r1, [v]; ret; }",
+    { relocatable = true })
+  local b = tp.load(head .. ".visible .global .u32 v = 3;\n"
+    .. ".global .u32 w;", { relocatable = true })
+  local m <close> = tp.link { a, b }
+  m:kernel "k":launch(ONE)
+  local v <close> = m:global "v"
+  equal(3, v:read()[1])
+  assert(not pcall(tp.link, { a }))
+  a:close()
+  b:close()
+end)
+
 body("compile_async", function(tp)
   local hook, mask, count = debug.gethook()
   local build <close> = tp.compile_async(SOURCE)

@@ -78,7 +78,7 @@ static int check_trust(lua_State *L, const char *bytes, size_t size) {
 
 /* tp.load(image or path [, options]) */
 static int module_load(lua_State *L) {
-  static const char *const options[] = {"untrusted", NULL};
+  static const char *const options[] = {"untrusted", "relocatable", NULL};
   tps_error err;
   size_t size;
   tps_lua *lua = tps_open(L);
@@ -95,11 +95,13 @@ static int module_load(lua_State *L) {
     bytes = lua_tolstring(L, 1, &size);
   }
   check_trust(L, bytes, size);
+  bool relocatable = tps_option_boolean(L, 2, "relocatable", false);
   tps_lua_module *box = tps_push_module(L);
   tps_device *device = tps_current_device(L);
   tps_module *module;
   tps_site_set(L, lua);
-  if (tps_module_load(lua->context, device, bytes, size, &module, &err) != 0)
+  if (tps_module_load(lua->context, device, bytes, size, relocatable, &module,
+                      &err) != 0)
     return tps_raise(L, &err);
   box->module = module;
   return 1;
@@ -299,6 +301,7 @@ static const luaL_Reg module_functions[] = {
     {"compile", tps_module_compile},
     {"compile_file", tps_module_compile_file},
     {"load", module_load},
+    {"link", tps_module_link_all},
     {NULL, NULL}};
 
 void tps_module_open_type(lua_State *L) {

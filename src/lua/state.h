@@ -496,6 +496,7 @@ void tps_show_warnings(lua_State *L, int options, const char *text);
 bool tps_untrusted(lua_State *L, int index);
 int tps_module_compile(lua_State *L);      /* tp.compile */
 int tps_module_compile_file(lua_State *L); /* tp.compile_file */
+int tps_module_link_all(lua_State *L);     /* tp.link */
 
 /* ---- kernel.c, plan.c, launch.c ------------------------------------------ */
 

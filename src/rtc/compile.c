@@ -441,7 +441,9 @@ static int new_source(const tps_rtc_request *request, source **out,
  * templates whose instances may yet be asked for. */
 static int check_contents(tps_module **module, bool templates, tps_error *err) {
   const tps_image_desc *desc = &(*module)->desc;
-  if (templates || desc->kernel_count > 0 || desc->global_count > 0) return 0;
+  if (templates || (*module)->unlinked || desc->kernel_count > 0 ||
+      desc->global_count > 0)
+    return 0;
   tps_module_close(*module);
   tps_module_unref(*module);
   *module = NULL;
@@ -517,7 +519,8 @@ int tps_rtc_finish(tps_context *context, tps_rtc_pending *job, tps_module **out,
                              .image = source_image,
                              .ptx = source_ptx,
                              .refine = source_refine,
-                             .release = free_source};
+                             .release = free_source,
+                             .unlinked = tps_rtc_is_relocatable(&s->request)};
   int code = tps_module_new(context, job->device, &images, out, err);
   return code == 0 ? check_contents(out, templates, err) : code;
 }

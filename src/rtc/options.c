@@ -103,6 +103,13 @@ static bool given(const tps_rtc_request *r, const char *a, const char *b) {
   return false;
 }
 
+bool tps_rtc_is_relocatable(const tps_rtc_request *r) {
+  return r->relocatable || given(r, "-rdc=true", "--rdc=true") ||
+         given(r, "--relocatable-device-code=true",
+               "-relocatable-device-code=true") ||
+         given(r, "-dc", "--device-c");
+}
+
 static bool add_defines(const tps_rtc_request *r, tps_strings *out) {
   for (size_t i = 0; i < r->define_count; i++) {
     const tps_rtc_define *d = &r->defines[i];
@@ -136,6 +143,8 @@ bool tps_rtc_options(const tps_compiler *nvrtc, const tps_rtc_request *r,
     return false;
   if (nvrtc->major >= 12 && !given(r, "--device-int128", "-device-int128") &&
       !tps_strings_add(out, "--device-int128")) /* as nvcc has it */
+    return false;
+  if (r->relocatable && !tps_strings_add(out, "--relocatable-device-code=true"))
     return false;
   if (r->std != NULL && !tps_strings_format(out, "--std=%s", r->std))
     return false;

@@ -18,6 +18,7 @@
  *              process, program.c has that program, transfer.c what is said
  *   compile.c  the request as a module's image source
  *   worker.c   threads that build
+ *   jitlink.c  nvJitLink
  *   locate.c   a literal's place in a Lua script
  */
 #ifndef TPS_RTC_PARTS_H
@@ -150,6 +151,8 @@ int tps_rtc_choose_arch(const tps_compiler *nvrtc,
                         const tps_rtc_request *request,
                         const tps_device *device, char arch[32], char **note,
                         tps_error *err);
+/* Compiled to be linked, by the request's own word or its options'. */
+bool tps_rtc_is_relocatable(const tps_rtc_request *request);
 bool tps_rtc_options(const tps_compiler *nvrtc, const tps_rtc_request *request,
                      const char *arch, tps_strings *out);
 

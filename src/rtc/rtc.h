@@ -34,6 +34,7 @@ typedef struct tps_rtc_request {
   const char *std;  /* "c++17", NULL: NVRTC's default */
   const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
   bool lineinfo, debug;
+  bool relocatable;    /* for tps_module_link; also by the options */
   bool untrusted;      /* compiled in a process of its own, see untrusted.c */
   uint64_t max_memory; /* of that process, bytes; 0: 2 GiB */
   uint64_t max_time;   /* ms; 0: 30 s */
@@ -117,6 +118,12 @@ int tps_rtc_start(tps_rtc_pending *job, const void *owner,
 /* Waits until none of the owner's is built or waits for a thread (those that were
  * cancelled don't take long). */
 void tps_rtc_leave(const void *owner);
+
+/* A tps_linker over nvJitLink, which is opened at the first call: COMPILER_MISSING
+ * says where it was looked for. */
+int tps_rtc_link(const tps_ptx_input *inputs, size_t count,
+                 const tps_device *device, char **cubin, size_t *size,
+                 tps_error *err);
 
 /* Before the process ends: waits for what is being built, drops what has not begun;
  * nothing more is built. (It happens at exit() too, but what NVRTC has registered

@@ -201,6 +201,10 @@ int tps_kernel_find(tps_module *module, const char *name, tps_kernel **out,
   const tps_kernel_desc *desc;
   if (module->closed)
     return tps_fail(err, TPS_MISUSE, "attempt to use a closed module");
+  if (module->unlinked)
+    return tps_fail(err, TPS_MISUSE,
+                    "the module is relocatable: its kernels can run once it "
+                    "is linked (tp.link)");
   int code = search(module, name, &desc, err);
   if (code != 0) return code;
   tps_kernel *kernel = calloc(1, sizeof *kernel);

@@ -63,6 +63,10 @@ int tps_module_on(tps_module *module, tps_device *device,
                   tps_device_module **out, tps_error *err) {
   if (module->closed)
     return tps_fail(err, TPS_MISUSE, "attempt to use a closed module");
+  if (module->unlinked)
+    return tps_fail(err, TPS_MISUSE,
+                    "the module is relocatable: it can run once it is linked "
+                    "(tp.link)");
   tps_loaded *loaded = find_loaded(module, device);
   if (loaded != NULL) {
     *out = loaded->module;
@@ -149,7 +153,8 @@ static int fill(tps_module *module, tps_device *device, tps_error *err) {
       source->ptx != NULL ? source->ptx(source->data, &size) : NULL;
   tps_ptx_module *parsed = NULL;
   int code = ptx != NULL ? describe_ptx(module, ptx, size, &parsed, err) : 0;
-  if (code == 0) code = tps_module_on(module, device, &loaded, err);
+  if (code == 0 && !module->unlinked)
+    code = tps_module_on(module, device, &loaded, err);
   tps_ptx_free(parsed);
   if (code == 0 && ptx == NULL)
     code = describe_binary(module, device, loaded, err);
@@ -157,6 +162,11 @@ static int fill(tps_module *module, tps_device *device, tps_error *err) {
       source->refine(source->data, &module->desc) != 0)
     code = no_memory(err);
   return code;
+}
+
+int tps_module_refine(const tps_module *module, tps_image_desc *desc) {
+  const tps_image_source *source = &module->parts->source;
+  return source->refine != NULL ? source->refine(source->data, desc) : 0;
 }
 
 static void release_source(const tps_image_source *source) {
@@ -176,6 +186,7 @@ int tps_module_new(tps_context *context, tps_device *device,
   }
   module->context = context;
   module->refs = 1;
+  module->unlinked = source->unlinked;
   module->parts = parts;
   parts->source = *source;
   tps_context_hold(context);
@@ -271,18 +282,26 @@ static const char *bytes_ptx(void *data, size_t *size) {
 }
 
 int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
-                    size_t size, tps_module **out, tps_error *err) {
+                    size_t size, bool unlinked, tps_module **out,
+                    tps_error *err) {
   tps_image_kind kind;
   int code = tps_image_tell(bytes, size, &kind, err);
   if (code != 0) return code;
+  if (unlinked && kind != TPS_IMAGE_PTX)
+    return tps_fail(err, TPS_NOT_SUPPORTED,
+                    "only PTX can be linked, this is a binary image (CUBIN or "
+                    "fatbin)");
   image_bytes *image = malloc(sizeof *image + size + 1);
   if (image == NULL) return no_memory(err);
   image->kind = kind;
   image->size = size;
   memcpy(image->bytes, bytes, size);
   image->bytes[size] = '\0';
-  tps_image_source source = {
-      .data = image, .image = bytes_image, .ptx = bytes_ptx, .release = free};
+  tps_image_source source = {.data = image,
+                             .image = bytes_image,
+                             .ptx = bytes_ptx,
+                             .release = free,
+                             .unlinked = unlinked};
   return tps_module_new(context, device, &source, out, err);
 }
 

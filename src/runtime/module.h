@@ -9,6 +9,7 @@
 #define TPS_RUNTIME_MODULE_H
 
 #include "base/fidelity.h"
+#include "ptx/link.h"
 #include "runtime/memory.h"
 
 /* Where images come from. rtc/ implements it for compiled sources; the runtime
@@ -25,12 +26,14 @@ typedef struct tps_image_source {
    * types of extern "C" kernels. */
   int (*refine)(void *data, tps_image_desc *desc);
   void (*release)(void *data);
+  bool unlinked; /* relocatable: it is not loaded, only linked */
 } tps_image_source;
 
 typedef struct tps_module {
   tps_context *context;
   tps_image_desc desc;
   bool closed;
+  bool unlinked; /* nothing of it can run before tps_module_link */
   int refs;
   struct tps_module_parts *parts;
 } tps_module;
@@ -40,10 +43,21 @@ typedef struct tps_module {
 int tps_module_new(tps_context *context, tps_device *device,
                    const tps_image_source *source, tps_module **out,
                    tps_error *err);
-/* The same from bytes that are copied: PTX, CUBIN or fatbin, told by content.
- * Neither: INVALID_IMAGE saying what the first bytes are. */
+/* The same from bytes that are copied: PTX, CUBIN or fatbin, told by content; an
+ * unlinked one must be PTX. Neither: INVALID_IMAGE saying what the first bytes are.
+ */
 int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
-                    size_t size, tps_module **out, tps_error *err);
+                    size_t size, bool unlinked, tps_module **out,
+                    tps_error *err);
+/* Makes one module of several that are unlinked. `link` makes a binary for a GPU of
+ * the modules' PTX; the simulated device needs none. Errors name modules by their
+ * numbers from 1 on. */
+typedef int tps_linker(const tps_ptx_input *inputs, size_t count,
+                       const tps_device *device, char **cubin, size_t *size,
+                       tps_error *err);
+int tps_module_link(tps_context *context, tps_device *device,
+                    tps_module *const *modules, size_t count, tps_linker *link,
+                    tps_module **out, tps_error *err);
 void tps_module_close(tps_module *module); /* what runs, ends */
 tps_module *tps_module_ref(tps_module *module);
 void tps_module_unref(tps_module *module);

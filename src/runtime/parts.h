@@ -432,6 +432,8 @@ bool tps_shared_waits(const tps_device *device);
 
 /* ---- modules ------------------------------------------------------------- */
 
+/* Lets the module's source refine a description that is not the module's own. */
+int tps_module_refine(const tps_module *module, tps_image_desc *desc);
 /* The module on the device, loaded if need be. */
 int tps_module_on(tps_module *module, tps_device *device,
                   tps_device_module **out, tps_error *err);

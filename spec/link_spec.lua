@@ -1,0 +1,170 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- docs/reference.md, section Compile: tp.link and relocatable modules.
+local tp = require "tpstream"
+
+local USER = [[
+extern __device__ int factor;
+extern __constant__ int table[4];
+extern __device__ int twice(int x);
+static __device__ int own = 3;
+static __device__ __noinline__ int helper(int x) { return x + own; }
+extern "C" __global__ void user(int *p, const int *q) {
+  *p = helper(twice(*q)) + factor * table[threadIdx.x + 1];
+}
+]]
+local MAKER = [[
+__device__ int factor = 5;
+__constant__ int table[4] = { 100, 200, 300, 400 };
+static __device__ int own = 1;
+static __device__ __noinline__ int helper(int x) { return x - own; }
+__device__ int twice(int x) { return helper(2 * x); }
+template <class T> __device__ T shared_by_all(T x) { return x; }
+template __device__ int shared_by_all<int>(int);
+extern "C" __global__ void maker(int *p) { *p = own; }
+]]
+local THIRD = [[
+template <class T> __device__ T shared_by_all(T x) { return x; }
+extern "C" __global__ void third(int *p) { *p = shared_by_all(7); }
+]]
+local ONE = { grid = 1, block = 1 }
+
+local modules = {}
+
+-- Compiles once, or takes the PTX that has been kept for machines without NVRTC.
+local function relocatable(name)
+  if not modules[name] then
+    local source = ({ user = USER, maker = MAKER, third = THIRD })[name]
+    local path = "spec/ptx/link_" .. name .. ".ptx"
+    local ok, module = pcall(tp.compile, source, {
+      relocatable = true, name = "program.cu",
+    })
+    if ok and os.getenv "TPS_WRITE_PTX" then
+      local file <close> = assert(io.open(path, "wb"))
+      file:write((module:ptx():gsub("^.-(%.version)", "%1")))
+    elseif not ok then
+      if module.code ~= "TPSTREAM_ERROR_NO_COMPILER" then error(module, 0) end
+      module = tp.load(path, { relocatable = true })
+    end
+    modules[name] = module
+  end
+  return modules[name]
+end
+
+local function raised(fn, ...)
+  local ok, object = pcall(fn, ...)
+  assert.is_false(ok)
+  return tostring(object)
+end
+
+describe("tp.link", function()
+  it("makes one module of several, in whatever order", function()
+    local out <close> = tp.buffer("i32", { 0, 21 })
+    for _, order in ipairs {
+      { "user", "maker" }, { "maker", "user" }, { "third", "user", "maker" },
+      { "maker", "third", "user" },
+    } do
+      local list = {}
+      for i, name in ipairs(order) do list[i] = relocatable(name) end
+      local module = tp.link(list)
+      module:kernel "user":launch(ONE, out:slice(1, 1), out:slice(2, 1))
+      assert.equal(2 * 21 - 1 + 3 + 5 * 200, out:read()[1])
+      module:kernel "maker":launch(ONE, out)
+      assert.equal(1, out:read()[1])
+      module:close()
+    end
+  end)
+
+  it("has all kernels and variables, and what is known of them", function()
+    local module = tp.link { relocatable "user", relocatable "maker",
+      relocatable "third" }
+    local names = module:kernels()
+    table.sort(names)
+    assert.same({ "maker", "third", "user" }, names)
+    assert.equal(2, #module:kernel "user":params())
+    local factor <close> = module:global "factor"
+    assert.same({ 5 }, factor:read())
+    factor:write { 1 }
+    local out <close> = tp.buffer("i32", { 0, 1 })
+    module:kernel "user":launch(ONE, out:slice(1, 1), out:slice(2, 1))
+    assert.equal(2 - 1 + 3 + 200, out:read()[1])
+    assert.matches("%.version", module:ptx())
+    module:close()
+  end)
+
+  it("gives each linked module variables of its own", function()
+    local a = tp.link { relocatable "user", relocatable "maker" }
+    local b = tp.link { relocatable "user", relocatable "maker" }
+    local x <close> = a:global "factor"
+    local y <close> = b:global "factor"
+    x:write { 9 }
+    assert.same({ 5 }, y:read())
+    a:close()
+    b:close()
+  end)
+
+  it("names what is missing and what is there twice", function()
+    assert.matches("'twice%(int%)' is used in module 1 and defined in no module",
+      raised(tp.link, { relocatable "user" }))
+    assert.matches("'[%w_:<>%(%)]+' is defined in module 1 and in module 2",
+      raised(tp.link, { relocatable "maker", relocatable "maker" }))
+    assert.matches("^spec/link_spec.lua:%d+: ",
+      raised(function() tp.link { relocatable "user" } end))
+  end)
+
+  it("refuses what can't be linked", function()
+    assert.matches("bad argument #1 to 'link' %(the table has no modules%)",
+      raised(tp.link, {}))
+    assert.matches("table expected", raised(tp.link, relocatable "user"))
+    assert.matches("element 2: tpstream.Module expected, got number",
+      raised(tp.link, { relocatable "user", 1 }))
+    local plain = tp.load [[
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry empty() { ret; }
+]]
+    assert.matches("module 2 was not compiled to be linked "
+      .. "%(relocatable=true%)", raised(tp.link, { relocatable "user", plain }))
+    plain:close()
+    assert.matches("closed module", raised(tp.link, { plain }))
+  end)
+end)
+
+describe("a relocatable module", function()
+  it("runs nothing before it is linked", function()
+    local module = relocatable "user"
+    assert.same({ "user" }, module:kernels())
+    assert.matches("the module is relocatable: its kernels can run once it is "
+      .. "linked %(tp.link%)", raised(module.kernel, module, "user"))
+    assert.matches("it can run once it is linked",
+      raised(module.global, module, "own"))
+  end)
+
+  it("is what NVRTC's own options make, too", function()
+    local ok, module = pcall(tp.compile, THIRD, { options = { "-rdc=true" } })
+    if not ok then error(module, 0) end
+    local linked = tp.link { module }
+    local out <close> = tp.zeros("i32", 1)
+    linked:kernel "third":launch(ONE, out)
+    assert.same({ 7 }, out:read())
+    linked:close()
+    module:close()
+  end)
+
+  it("can be loaded from PTX, not from a binary", function()
+    local module = tp.load([[
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func f;
+.visible .entry g() { call.uni f; ret; }
+]], { relocatable = true })
+    assert.matches("'f' is used in module 1", raised(tp.link, { module }))
+    module:close()
+    assert.matches("only PTX can be linked",
+      raised(tp.load, "\x50\xed\x55\xba\1\0\x10\0" .. ("\0"):rep(8),
+        { relocatable = true }))
+  end)
+end)
