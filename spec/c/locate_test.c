@@ -17,7 +17,7 @@
 /* Of exactly its size, so that a sanitizer sees a read past the end. */
 static char *exact(const char *text) {
   size_t n = strlen(text);
-  char *copy = malloc(n > 0 ? n : 1);
+  char *copy = calloc(n > 0 ? n : 1, 1);
   memcpy(copy, text, n);
   return copy;
 }
