@@ -276,26 +276,6 @@ describe("copy_to with rows", function()
   end
 end)
 
-describe("copy_to", function()
-  it("notices what the options' metamethods close", function()
-    local s = tp.current_stream()
-    for _, rows in ipairs { false, true } do
-      for _, victim in ipairs { 1, 2 } do
-        local b = { tp.zeros("i32", 4), tp.zeros("i32", 4) }
-        local options = rows and { rows = 2, row_bytes = 4, pitch = 8 } or {}
-        setmetatable(options, { __index = function(_, key)
-          if key ~= "stream" then return nil end
-          b[victim]:close()
-          return s
-        end })
-        assert.matches("closed buffer", message_of(b[1].copy_to, b[1], b[2], options))
-        b[1]:close()
-        b[2]:close()
-      end
-    end
-  end)
-end)
-
 describe("read_file", function()
   it("reads a whole file into pinned memory", function()
     local xs = {}

@@ -42,14 +42,15 @@ static int buffer_close(lua_State *L) {
 
 /* ---- making -------------------------------------------------------------- */
 
-/* Where a constructor puts its memory: fields stream and device of `index`. */
+/* Where a constructor puts its memory: fields stream and device of `index`; the
+ * place on the stack behind it keeps the stream. */
 static tps_stream *option_place(lua_State *L, int index) {
   static const char *const names[] = {"stream", "device", "ipc", NULL};
   char a[32], b[32];
   if (lua_isnoneornil(L, index)) return tps_current_stream(L, NULL);
   tps_check_options(L, index, names);
   tps_device *device = tps_option_device(L, index, "device");
-  tps_stream *stream = tps_option_stream(L, index, "stream");
+  tps_stream *stream = tps_option_stream_kept(L, index, "stream", index + 1);
   if (stream == NULL) return tps_current_stream(L, device);
   if (device != NULL && device != stream->device)
     tps_misuse(L, "the stream belongs to %s, the device asked for is %s",
@@ -176,7 +177,7 @@ static int buffer_new(lua_State *L) {
   tps_lua *lua = tps_open(L);
   int dtype = tps_check_dtype(L, 1);
   int64_t count;
-  lua_settop(L, 3);
+  lua_settop(L, 4);
   if (!lua_isnil(L, 3)) option_place(L, 3); /* complains before converting */
   const void *bytes = initial_bytes(L, 2, dtype, &count);
   tps_lua_buffer *box = tps_push_buffer(L, dtype, count);
@@ -192,7 +193,7 @@ static int buffer_zeros(lua_State *L) {
   tps_check_type(L, 2, LUA_TNUMBER);
   int64_t count = check_count(L, 2, dtype);
   tps_error err;
-  lua_settop(L, 3);
+  lua_settop(L, 4);
   tps_lua_buffer *box = tps_push_buffer(L, dtype, count);
   tps_stream *stream = allocate(L, box, 3);
   if (count == 0) return 1;

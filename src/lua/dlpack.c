@@ -90,7 +90,7 @@ int tps_buffer_dlpack(lua_State *L) {
   tps_error err;
   tps_check_buffer(L, 1);
   tps_check_options(L, 2, names);
-  tps_stream *reader = tps_option_stream(L, 2, "stream");
+  tps_stream *reader = tps_option_stream_kept(L, 2, "stream", 2);
   if (reader != NULL) {
     tps_stream *writer = tps_current_stream(L, NULL);
     tps_site_set(L, tps_lua_of(L));

@@ -117,7 +117,7 @@ int tps_kernel_launch(lua_State *L) {
   tps_shape shape;
   tps_prepared prepared;
   check_shape(L, 2, &shape);
-  tps_stream *stream = tps_option_stream(L, 2, "stream");
+  tps_stream *stream = tps_option_stream_kept(L, 2, "stream", 2);
   if (stream == NULL) stream = tps_current_stream(L, NULL);
   /* Only now: a finalizer may have closed it. */
   tps_lua_kernel *k = tps_check_kernel(L, 1);

@@ -355,6 +355,10 @@ tps_lua_stream *tps_default_stream_box(lua_State *L, tps_device *device);
 tps_stream *tps_opt_stream(lua_State *L, int index);
 /* A field or NULL. */
 tps_stream *tps_option_stream(lua_State *L, int index, const char *name);
+/* The same, kept from the collector at `slot` of the stack, which may be `index`
+ * where no other field is read any more: a metamethod may have made it. */
+tps_stream *tps_option_stream_kept(lua_State *L, int index, const char *name,
+                                   int slot);
 
 /* ---- scope.c ------------------------------------------------------------- */
 

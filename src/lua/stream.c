@@ -74,18 +74,29 @@ tps_stream *tps_opt_stream(lua_State *L, int index) {
   return tps_current_stream(L, NULL);
 }
 
+/* Pushes the field. */
+static tps_stream *push_option(lua_State *L, int index, const char *name) {
+  if (tps_option(L, index, name) == LUA_TNIL) return NULL;
+  tps_lua_stream *box = (tps_lua_stream *)tps_to(L, -1, TPS_TYPE_STREAM);
+  if (box == NULL)
+    tps_option_error(L, index, name, "tpstream.Stream expected, got %s",
+                     tps_type_name(L, -1));
+  if (box->stream == NULL)
+    tps_option_error(L, index, name, "attempt to use a closed stream");
+  return box->stream;
+}
+
 tps_stream *tps_option_stream(lua_State *L, int index, const char *name) {
-  tps_stream *stream = NULL;
-  if (tps_option(L, index, name) != LUA_TNIL) {
-    tps_lua_stream *box = (tps_lua_stream *)tps_to(L, -1, TPS_TYPE_STREAM);
-    if (box == NULL)
-      tps_option_error(L, index, name, "tpstream.Stream expected, got %s",
-                       tps_type_name(L, -1));
-    if (box->stream == NULL)
-      tps_option_error(L, index, name, "attempt to use a closed stream");
-    stream = box->stream;
-  }
+  tps_stream *stream = push_option(L, index, name);
   lua_pop(L, 1);
+  return stream;
+}
+
+tps_stream *tps_option_stream_kept(lua_State *L, int index, const char *name,
+                                   int slot) {
+  tps_stream *stream = push_option(L, index, name);
+  if (stream != NULL) lua_replace(L, slot);
+  else lua_pop(L, 1);
   return stream;
 }
 

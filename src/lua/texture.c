@@ -331,7 +331,7 @@ static int view_copy_to(lua_State *L) {
   with_array(L);
   tps_check_buffer(L, 2);
   tps_check_options(L, 3, names);
-  copy(L, 2, tps_option_stream(L, 3, "stream"), false);
+  copy(L, 2, tps_option_stream_kept(L, 3, "stream", 3), false);
   return 0;
 }
 

@@ -245,7 +245,7 @@ int tps_buffer_copy_to(lua_State *L) {
   lua_pop(L, 1);
   if (r.by_rows) read_rows(L, 3, from, to, &r);
   else read_count(L, 3, from, to, &r);
-  tps_stream *stream = tps_option_stream(L, 3, "stream");
+  tps_stream *stream = tps_option_stream_kept(L, 3, "stream", 3);
   if (stream == NULL) stream = copy_stream(L, 2, 1);
   tps_check_buffer(L, 2); /* the options' metamethods may have closed them */
   tps_check_buffer(L, 1);
