@@ -111,7 +111,7 @@ const char *tps_kernel_listed_name(const tps_image_desc *desc, size_t i) {
 
 const char *tps_shown_name(const char *name, char shown[SHOWN_NAME]) {
   size_t n = 0;
-  for (; name[n] != '\0' && n < SHOWN_NAME - 4; n++)
+  for (; n < SHOWN_NAME - 4 && name[n] != '\0'; n++)
     shown[n] = (char)(iscntrl((unsigned char)name[n]) ? '?' : name[n]);
   strcpy(shown + n, name[n] != '\0' ? "..." : "");
   return shown;
