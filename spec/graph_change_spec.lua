@@ -379,6 +379,43 @@ describe("a graph in a graph", function()
     assert.same({ 1219 + 110 }, b:read())
   end)
 
+  it("that has memory of its own runs once at a time, in any branch", function()
+    local out <close> = tp.zeros("i32", 8)
+    local flag <close> = tp.buffer("i32", { 1 })
+    local t <close> = tp.Stream()
+    local u <close> = tp.Stream()
+    local part <close> = tp.capture(function()
+      local own <close> = tp.zeros("i32", 1)                    -- 1
+      gate.run(nil, "add", own, 0, 1)                           -- 2
+      own:copy_to(out)                                          -- 3
+    end)
+    local plain <close> = tp.capture(function() out:fill(0) end)
+    local g <close> = tp.capture(function()
+      t:wait_stream(tp.current_stream())
+      u:wait_stream(tp.current_stream())
+      part:launch()                                             -- 1, 2, 3
+      part:launch(t)                                            -- 4, 5, 6
+      plain:launch(u)                                           -- 7
+      plain:launch(t)                                           -- 8
+      tp.with_stream(u, tp.graph_if, flag, part.launch, part)   -- 9 … 11, 12
+      part:launch()                                             -- 13, …
+      tp.current_stream():wait_stream(t, u)
+    end)
+    local after = {}
+    for _, node in ipairs(g:nodes()) do
+      table.sort(node.dependencies)
+      after[node.id] = table.concat(node.dependencies, " ")
+    end
+    assert.equal("", after[1])
+    assert.equal("3", after[4])
+    assert.equal("", after[7])
+    assert.equal("6", after[8])
+    assert.equal("6 7", after[12])
+    assert.equal("12", after[13])
+    for _ = 1, 3 do g:launch() end
+    assert.equal(1, out:read()[1])
+  end)
+
   it("by a launch while capturing is a part of its branch", function()
     local b <close> = tp.zeros("i32", 4)
     local inner <close> = tp.capture(function(s)

@@ -58,15 +58,18 @@ void tps_capture_forget(tps_stream *stream) {
   stream->capturing = false;
 }
 
-/* True when `later` is known to come after `earlier` anyway. */
+/* True when `later` is known to come after `earlier` anyway: what it comes after
+ * is gone through up to that far back. */
 static bool comes_after(const tps_graph_node_list *list, uint32_t later,
                         uint32_t earlier) {
-  for (int i = 0; i < LOOK_BACK && later > earlier; i++) {
-    const tps_graph_node *node = &list->nodes[later];
-    for (uint32_t j = 0; j < node->after_count; j++)
+  uint32_t seen[LOOK_BACK] = {later}, count = later > earlier;
+  for (uint32_t i = 0; i < count; i++) {
+    const tps_graph_node *node = &list->nodes[seen[i]];
+    for (uint32_t j = 0; j < node->after_count; j++) {
       if (node->after[j] == earlier) return true;
-    if (node->after_count != 1) return false;
-    later = node->after[0];
+      if (node->after[j] > earlier && count < LOOK_BACK)
+        seen[count++] = node->after[j];
+    }
   }
   return later == earlier;
 }
@@ -248,6 +251,7 @@ static void finish(tps_context *context, tps_capture *capture) {
     free(branch);
   }
   tps_births_free(capture);
+  tps_parts_free(capture->parts);
   tps_graph_node_list_free(&capture->list);
   free(capture);
 }
@@ -413,10 +417,19 @@ int tps_capture_body_end(tps_context *context, bool loop, tps_memory *flag,
   tps_stream *outer = body->outer;
   int code = check_body(body, loop, err);
   tps_graph_node_list list = body->list;
+  tps_part *parts = body->parts;
   body->list = (tps_graph_node_list){0};
+  body->parts = NULL;
   finish(context, body);
-  if (code == 0 && list.count > 0)
-    code = tps_capture_condition(outer, loop, flag, first, &list, err);
+  if (code != 0 || list.count == 0) {
+    tps_parts_free(parts);
+    tps_graph_node_list_free(&list);
+    return code;
+  }
+  code = tps_capture_condition(outer, loop, flag, first, &list, err);
+  if (code == 0)
+    tps_parts_of_body(innermost(context), parts, outer->parts->branch->tips[0]);
+  else tps_parts_free(parts);
   tps_graph_node_list_free(&list);
   return code;
 }

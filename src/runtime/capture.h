@@ -53,6 +53,15 @@ typedef struct tps_birth {
   uint32_t count, capacity;
 } tps_birth;
 
+/* A graph that was made part of the one that is captured: the memory of its own
+ * (ids), and the nodes that it ends with. */
+typedef struct tps_part {
+  struct tps_part *next;
+  uint64_t *memories;
+  uint32_t *leaves;
+  uint32_t memory_count, leaf_count;
+} tps_part;
+
 typedef struct tps_capture {
   struct tps_capture *around; /* a body's */
   tps_stream *outer;          /* of a body: where its node goes */
@@ -65,6 +74,7 @@ typedef struct tps_capture {
   tps_branch *origin;
   tps_birth *births;
   uint32_t birth_count, birth_capacity;
+  tps_part *parts;
 } tps_capture;
 
 /* An event recorded while capturing: a place in that capture. */
@@ -94,6 +104,17 @@ int tps_birth_order(tps_branch *branch, const tps_use *uses, uint32_t count,
 void tps_birth_note(const tps_branch *branch, const tps_use *uses,
                     uint32_t count, uint32_t node);
 void tps_births_free(tps_capture *capture);
+
+/* ---- graphs that become parts (part.c) ----------------------------------- */
+
+/* Before the nodes of a graph that keeps these are added to the branch. */
+int tps_part_order(tps_branch *branch, const tps_keep *keep, tps_error *err);
+/* They were added, and end with these. */
+int tps_part_note(tps_capture *capture, const tps_keep *keep,
+                  const uint32_t *leaves, uint32_t count, tps_error *err);
+/* The parts of a body, which `node` runs, go over to the capture around it. */
+void tps_parts_of_body(tps_capture *around, tps_part *parts, uint32_t node);
+void tps_parts_free(tps_part *parts);
 
 /* ---- instead of queueing ------------------------------------------------- */
 

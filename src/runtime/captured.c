@@ -211,19 +211,21 @@ static int check_graph(const tps_graph *graph, const tps_stream *stream,
 }
 
 /* The leaves of what was added are the branch's tips. */
-static int add_leaves(tps_branch *branch, const tps_graph_node_list *added,
+static int add_leaves(tps_branch *branch, const struct tps_graph_parts *added,
                       uint32_t base, tps_error *err) {
   uint32_t *leaves, count;
-  int code = tps_graph_node_leaves(added, &leaves, &count, err);
+  int code = tps_graph_node_leaves(&added->list, &leaves, &count, err);
+  for (uint32_t i = 0; code == 0 && i < count; i++) leaves[i] += base;
+  if (code == 0)
+    code = tps_part_note(branch->capture, &added->keep, leaves, count, err);
   if (code != 0 || count == 0) {
     free(leaves);
     return code;
   }
-  for (uint32_t i = 0; i < count; i++) leaves[i] += base;
   free(branch->tips);
   branch->tips = leaves;
   branch->tip_count = count;
-  branch->tip_capacity = added->count + 1;
+  branch->tip_capacity = added->list.count + 1;
   return 0;
 }
 
@@ -231,6 +233,7 @@ int tps_capture_graph(tps_graph *graph, tps_stream *stream, tps_error *err) {
   tps_branch *branch;
   int code = tps_capture_branch(stream, &branch, err);
   if (code == 0) code = check_graph(graph, stream, branch, err);
+  if (code == 0) code = tps_part_order(branch, &graph->parts->keep, err);
   if (code != 0) return code;
   tps_capture *capture = branch->capture;
   struct tps_graph_parts *parts = capture->graph->parts;
@@ -242,7 +245,7 @@ int tps_capture_graph(tps_graph *graph, tps_stream *stream, tps_error *err) {
     code = tps_graph_node_list_copy(list, child, branch->tips,
                                     branch->tip_count, parts->ids, &parts->keep,
                                     capture->graph->context, err);
-  if (code == 0) code = add_leaves(branch, child, base, err);
+  if (code == 0) code = add_leaves(branch, graph->parts, base, err);
   if (code == 0) {
     parts->ids += graph->parts->ids;
     return 0;
