@@ -152,6 +152,23 @@ describe("tp.kernels", function()
     assert.is_nil(tp.kernels.nothing)
   end)
 
+  it("is whole after what interrupts its first use", function()
+    local r = run.script([[
+      local tp = require "tpstream"
+      for steps = 1, 3000, 40 do
+        pcall(function()
+          debug.sethook(function() debug.sethook() error "stop" end, "", steps)
+          local _ = tp.kernels.sum
+          debug.sethook()
+        end)
+      end
+      local count = 0
+      for _ in pairs(tp.kernels) do count = count + 1 end
+      print(count, tp.kernels.random_normal ~= nil)]])
+    assert.equal("", r.stderr)
+    assert.equal("21\ttrue\n", r.stdout)
+  end)
+
   it("runs on the current stream", function()
     local s <close> = tp.Stream()
     local x <close> = tp.zeros("i32", 100000)

@@ -23,12 +23,14 @@ local function common()
   return lib
 end
 
+-- All or nothing: what stops it halfway, out of memory or Ctrl-C, leaves all for the
+-- next time.
 local function fill(functions)
   if getmetatable(functions) == nil then return end
+  local all = {}
+  for _, topic in ipairs(TOPICS) do read("kernels_" .. topic, common(), all) end
+  for name, fn in pairs(all) do functions[name] = fn end
   setmetatable(functions, nil)
-  for _, topic in ipairs(TOPICS) do
-    read("kernels_" .. topic, common(), functions)
-  end
 end
 
 local lazy = {}
