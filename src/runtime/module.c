@@ -261,6 +261,7 @@ int tps_module_fidelity(tps_module *module, const tps_fidelity **out,
 
 typedef struct image_bytes {
   tps_image_kind kind;
+  char *ptx; /* of a fatbin, owned, or NULL */
   size_t size;
   char bytes[]; /* and a NUL, for PTX */
 } image_bytes;
@@ -268,17 +269,35 @@ typedef struct image_bytes {
 static int bytes_image(void *data, tps_device *device, tps_image_kind *kind,
                        const void **bytes, size_t *size, tps_error *err) {
   const image_bytes *image = data;
-  (void)device, (void)err;
-  *kind = image->kind;
-  *bytes = image->bytes;
-  *size = image->size;
+  (void)err;
+  bool inner = device->kind == TPS_SIM && image->ptx != NULL;
+  *kind = inner ? TPS_IMAGE_PTX : image->kind;
+  *bytes = inner ? image->ptx : image->bytes;
+  *size = inner ? strlen(image->ptx) : image->size;
   return 0;
 }
 
 static const char *bytes_ptx(void *data, size_t *size) {
   const image_bytes *image = data;
-  *size = image->size;
-  return image->kind == TPS_IMAGE_PTX ? image->bytes : NULL;
+  const char *ptx = image->kind == TPS_IMAGE_PTX ? image->bytes : image->ptx;
+  *size = ptx == image->bytes ? image->size : ptx != NULL ? strlen(ptx) : 0;
+  return ptx;
+}
+
+static void free_bytes(void *data) {
+  image_bytes *image = data;
+  free(image->ptx);
+  free(image);
+}
+
+/* A GPU needs no PTX: without it less is known of the kernels. */
+static int find_ptx(image_bytes *image, const tps_device *device,
+                    tps_error *err) {
+  if (image->kind == TPS_IMAGE_PTX || memcmp(image->bytes, "\177ELF", 4) == 0)
+    return 0;
+  int code =
+      tps_fatbin_ptx(image->bytes, image->size, device, &image->ptx, err);
+  return device->kind == TPS_SIM ? code : 0;
 }
 
 int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
@@ -294,13 +313,19 @@ int tps_module_load(tps_context *context, tps_device *device, const void *bytes,
   image_bytes *image = malloc(sizeof *image + size + 1);
   if (image == NULL) return no_memory(err);
   image->kind = kind;
+  image->ptx = NULL;
   image->size = size;
   memcpy(image->bytes, bytes, size);
   image->bytes[size] = '\0';
+  code = find_ptx(image, device, err);
+  if (code != 0) {
+    free_bytes(image);
+    return code;
+  }
   tps_image_source source = {.data = image,
                              .image = bytes_image,
                              .ptx = bytes_ptx,
-                             .release = free,
+                             .release = free_bytes,
                              .unlinked = unlinked};
   return tps_module_new(context, device, &source, out, err);
 }

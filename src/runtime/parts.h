@@ -472,6 +472,11 @@ int tps_limits_check(tps_kernel *kernel, tps_kernel_on *on,
 /* Opt-in for static + dynamic bytes over what a block has without. */
 int tps_limits_shared(tps_kernel_on *on, int64_t shared, tps_error *err);
 
+/* The PTX of a fatbin for the device, owned and ended by NUL; NULL: it has none.
+ * INVALID_IMAGE or NOT_SUPPORTED when it can't be had. */
+int tps_fatbin_ptx(const void *bytes, size_t size, const tps_device *device,
+                   char **ptx, tps_error *err);
+
 /* What bytes are, by content: 0 and *kind, or INVALID_IMAGE. */
 int tps_image_tell(const void *bytes, size_t size, tps_image_kind *kind,
                    tps_error *err);
