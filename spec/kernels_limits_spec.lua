@@ -60,6 +60,21 @@ describe("histogram", function()
   end)
 end)
 
+describe("matmul", function()
+  it("refuses factors that the sums' type does not have", function()
+    for _, name in ipairs { "f16", "bf16", "f32" } do
+      local x <close> = tp.zeros(name, 4)
+      assert.matches("field 'alpha': 1e%+39 does not fit float32",
+        failure(K.matmul, x, x, 2, 2, 2, { alpha = 1e39 }))
+      assert.matches("field 'beta': %-1e%+300 does not fit float32",
+        failure(K.matmul, x, x, 2, 2, 2, { beta = -1e300, out = x }))
+    end
+    local x <close> = tp.buffer("f64", { 1, 0, 0, 2 })
+    assert.same({ 1e300, 0.0, 0.0, 4e300 },
+      K.matmul(x, x, 2, 2, 2, { alpha = 1e300 }):read())
+  end)
+end)
+
 describe("results of more elements than there can be", function()
   it("are errors, though their product in 64 bits is small", function()
     local none <close> = tp.buffer("f32", 0)

@@ -108,6 +108,16 @@ local function multiply(t, u, a, b, c, p)
     p.transpose_a, p.transpose_b)
 end
 
+-- A finite one has to be finite in the type of the sums, too.
+local function check_factor(t, field, value)
+  local sums = t.size == 8 and t or types.f32
+  local size = math.abs(value)
+  if t.float and size ~= math.huge and size > sums.greatest then
+    bad_field(field, "%s does not fit %s (%s to %s)", value, sums.name,
+      -sums.greatest, sums.greatest)
+  end
+end
+
 function K.matmul(a, b, m, n, k, opts)
   local t, a_count = lib.buffer("matmul", 1, a)
   local _, b_count = lib.expect("matmul", 2, b, nil, t)
@@ -120,6 +130,8 @@ function K.matmul(a, b, m, n, k, opts)
     beta = opts.beta or 0, transpose_a = opts.transpose_a or false,
     transpose_b = opts.transpose_b or false, library = opts.library,
   }
+  check_factor(t, "alpha", p.alpha)
+  check_factor(t, "beta", p.beta)
   if p.batch < 0 then bad_field("batch", "must not be negative, got %d", p.batch) end
   local x = matrix(opts, "a", p.transpose_a and k or m, p.transpose_a and m or k)
   local y = matrix(opts, "b", p.transpose_b and n or k, p.transpose_b and k or n)
