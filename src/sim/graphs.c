@@ -301,6 +301,16 @@ static void plan_start(tps_sim_plan *plan, tps_sim_task *parent) {
   if (plan->count == 0) parent_finish(parent, false);
 }
 
+/* Bodies call no host. */
+void tps_sim_graph_skip(const tps_sim_task *task) {
+  const tps_sim_plan *plan = task->u.graph.plan;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    const tps_sim_task *model = plan->nodes[i].model;
+    if (model->kind == TPS_SIM_TASK_NOTIFY)
+      model->u.notice.call(model->u.notice.data, true);
+  }
+}
+
 void tps_sim_graph_start(tps_sim_task *task) {
   atomic_store_explicit(&task->op->started_ns, tps_now_ns(),
                         memory_order_relaxed);

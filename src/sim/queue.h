@@ -521,6 +521,8 @@ int tps_sim_launch_kernel(tps_device *, tps_device_kernel *, const tps_launch *,
 
 /* Lock held. The turn of a graph's launch has come. */
 void tps_sim_graph_start(tps_sim_task *task);
+/* Lock held. It will not run: what its nodes would tell the host is told. */
+void tps_sim_graph_skip(const tps_sim_task *task);
 /* Lock held. Of a GRAPH task that has ended or was never queued. */
 void tps_sim_graph_release(tps_sim_task *task);
 /* Lock held. A node's task has ended. */

@@ -250,6 +250,7 @@ void tps_sim_start(tps_sim_task *task) {
   task->started = true;
   if (tps_sim_is_doomed(task->device)) {
     unlink_all(task);
+    if (task->kind == TPS_SIM_TASK_GRAPH) tps_sim_graph_skip(task);
     tps_sim_task_finish(task, true);
     return;
   }
