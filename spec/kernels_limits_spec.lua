@@ -17,7 +17,7 @@ describe("random_uniform", function()
       ["field 'high': 65505 does not fit float16 %(%-65504.0 to 65504.0%)"] =
         { "f16", 1, 65505 },
       ["field 'low': %-1e%+39 does not fit float32"] = { "f32", -1e39, 0 },
-      ["field 'high': from %-3.0[%d]*e%+38 to 3.0[%d]*e%+38 it is further than float32 reaches"] =
+      ["from %-3.0[%d]*e%+38 to 3.0[%d]*e%+38 it is further than float32 reaches"] =
         { "f32", -3e38, 3e38 },
       ["from %-1.5e%+308 to 1.5e%+308 it is further than float64 reaches"] =
         { "f64", -1.5e308, 1.5e308 },
