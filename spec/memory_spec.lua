@@ -7,6 +7,7 @@ local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local numbers = require "spec.support.numbers"
 local pair = require "spec.support.pair"
+local run = require "spec.support.run"
 
 local random = numbers.generator(2026)
 
@@ -319,11 +320,27 @@ describe("read_file", function()
     assert.equal(0, h[5000])
   end)
 
+  it("ends at Ctrl-C where nothing comes", function()
+    local r = run.script([[
+      local tp = require "tpstream"
+      local path = os.tmpname()
+      os.remove(path)
+      os.execute("mkfifo " .. path)
+      os.execute("sleep 5 > " .. path .. " &")
+      local from = os.time()
+      print(pcall(tp.read_file, path))
+      os.remove(path)
+      print(os.time() - from < 4)]], { signal = "INT", after = 0.7 })
+    assert.matches("false\t.*interrupted!\ntrue\n", r.stdout)
+  end)
+
   it("reads what has no size of its own, and nothing", function()
     local h <close> = tp.read_file "/proc/self/stat"
     assert.is_true(#h > 10)
     local none <close> = tp.read_file "/dev/null"
     assert.equal(0, #none)
+    assert.equal("index 1 of a buffer of 0 elements",
+      message_of(function() return none[1] end))
     with_file("", function(path)
       local empty <close> = tp.read_file(path, "f64")
       assert.equal(0, #empty)

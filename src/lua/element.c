@@ -8,7 +8,7 @@
 static unsigned char *element(lua_State *L, const tps_lua_buffer *b) {
   int whole;
   lua_Integer i = lua_tointegerx(L, 2, &whole);
-  if (b->memory->host == NULL)
+  if (b->memory->host == NULL && b->memory->kind != TPS_MEMORY_PINNED)
     tps_misuse(L, "elements of device memory can't be had by index: use read "
                   "and write, or pinned memory");
   if (!whole)

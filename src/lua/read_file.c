@@ -6,10 +6,13 @@
 #include "lua/buffer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LOOK_AGAIN_MS 100 /* for a Ctrl-C that came just before a wait */
 
 /* What of which file. */
 typedef struct request {
@@ -28,9 +31,23 @@ static _Noreturn void failed(lua_State *L, const char *what, const request *r,
 
 static void close_file(void *data) { fclose((FILE *)data); }
 
+/* A signal came: Ctrl-C is raised. */
+static void check_interrupt(lua_State *L) {
+  tps_context *context = tps_lua_of(L)->context;
+  tps_error err;
+  if (context->interrupted == NULL ||
+      !context->interrupted(context->interrupted_data))
+    return;
+  tps_fail(&err, TPS_INTERRUPTED, "interrupted!");
+  tps_raise(L, &err);
+}
+
+/* Of a pipe that waits until there is a writer. */
 static int open_file(lua_State *L, const request *r) {
   tps_guard *guard = tps_guard_push(L);
-  FILE *file = fopen(r->path, "rbe");
+  FILE *file;
+  while ((file = fopen(r->path, "rbe")) == NULL && errno == EINTR)
+    check_interrupt(L);
   if (file == NULL) failed(L, "open", r, errno);
   guard->data = file;
   guard->release = close_file;
@@ -65,6 +82,12 @@ static size_t read_some(lua_State *L, const request *r, int fd, char *to,
   while (n < 0 && errno == EINTR);
   if (n < 0) failed(L, "read", r, errno);
   return (size_t)n;
+}
+
+/* Unlike read(), never begun again by itself after a signal. */
+static void wait_readable(lua_State *L, int fd) {
+  struct pollfd p = {.fd = fd, .events = POLLIN};
+  while (poll(&p, 1, LOOK_AGAIN_MS) <= 0) check_interrupt(L);
 }
 
 static tps_lua_buffer *push_pinned(lua_State *L, const request *r,
@@ -110,6 +133,7 @@ static void read_stream(lua_State *L, const request *r, int fd,
   luaL_buffinit(L, &b);
   for (uint64_t left = enough(r); left > 0 && n > 0; left -= n) {
     size_t most = left < LUAL_BUFFERSIZE ? (size_t)left : LUAL_BUFFERSIZE;
+    wait_readable(L, fd);
     n = read_some(L, r, fd, luaL_prepbuffer(&b), most);
     luaL_addsize(&b, n);
   }
