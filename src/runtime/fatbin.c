@@ -57,7 +57,7 @@ static bool choose(const unsigned char *b, size_t size, uint32_t most,
                    entry *out) {
   size_t at = (size_t)get(b + 6, 2);
   bool found = false;
-  entry e;
+  entry e = {0};
   while (read_entry(b, size, &at, &e))
     if (e.kind == KIND_PTX && e.arch <= most &&
         (!found || e.arch > out->arch)) {
@@ -148,7 +148,7 @@ static int unpack(const entry *e, char *to, size_t room, tps_error *err) {
 
 int tps_fatbin_ptx(const void *bytes, size_t size, const tps_device *device,
                    char **ptx, tps_error *err) {
-  entry e;
+  entry e = {0};
   uint32_t most = (uint32_t)(device->properties.capability_major * 10 +
                              device->properties.capability_minor);
   *ptx = NULL;
