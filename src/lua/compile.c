@@ -15,7 +15,7 @@
 static const char *const option_names[] = {
     "name",      "std",        "arch",     "defines",     "include", "headers",
     "names",     "options",    "lineinfo", "debug",       "cache",   "warnings",
-    "untrusted", "max_memory", "max_time", "relocatable", NULL};
+    "untrusted", "max_memory", "max_time", "relocatable", "pch",     NULL};
 
 /* Pops a string and keeps it in the table at `anchors`: nothing else may, once
  * a finalizer changes the options. */
@@ -263,6 +263,7 @@ void tps_compile_fill(lua_State *L, int source, int index, int anchors,
   r->arch = arch_option(L, index, anchors);
   r->lineinfo = tps_option_boolean(L, index, "lineinfo", true);
   r->debug = tps_option_boolean(L, index, "debug", false);
+  r->pch = tps_option_boolean(L, index, "pch", false);
   r->relocatable = tps_option_boolean(L, index, "relocatable", false);
   r->no_cache = !tps_option_boolean(L, index, "cache", true);
   limits(L, index, r);

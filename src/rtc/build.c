@@ -218,12 +218,20 @@ static int add_names(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
 
 /* NVRTC ends the process at a Ctrl-C: that has to wait until it is done. */
 static int compile(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
-                   const tps_strings *options, bool types) {
-  const char **all = calloc(options->count + 1, sizeof *all);
+                   const tps_rtc_request *r, const tps_strings *options,
+                   bool types) {
+  char folder[800];
+  const char **all = calloc(options->count + 4, sizeof *all);
   if (all == NULL) return TPS_NVRTC_OUT_OF_MEMORY;
   size_t n = 0;
   for (size_t i = 0; i < options->count; i++) all[n++] = options->items[i];
   if (types) all[n++] = "--pre-include=" HEADER;
+  if (r->pch_folder != NULL) {
+    snprintf(folder, sizeof folder, "--pch-dir=%s", r->pch_folder);
+    all[n++] = "--pch";
+    all[n++] = "--pch-messages=false";
+    all[n++] = folder;
+  }
   sigset_t interrupt, before;
   sigemptyset(&interrupt);
   sigaddset(&interrupt, SIGINT);
@@ -279,7 +287,7 @@ static bool build_once(const tps_nvrtc *nvrtc, const tps_rtc_request *r,
   }
   b->result = add_names(nvrtc, program, r, names);
   if (b->result == 0)
-    b->result = compile(nvrtc, program, options, names->count > 0);
+    b->result = compile(nvrtc, program, r, options, names->count > 0);
   size_t log_size = 0;
   b->log =
       fetch(program, nvrtc->GetProgramLogSize, nvrtc->GetProgramLog, &log_size);

@@ -195,7 +195,10 @@ static int run_once(source *s, const tps_compiler *compiler,
   const tps_nvrtc *nvrtc = tps_nvrtc_open(err);
   if (nvrtc == NULL) return TPS_COMPILER_MISSING;
   if (s->detached) tps_worker_warm_up();
-  return tps_rtc_run(nvrtc, r, options, &s->names, out, err);
+  bool pch = tps_pch_begin(compiler, &s->request, options);
+  int code = tps_rtc_run(nvrtc, r, options, &s->names, out, err);
+  if (pch) tps_pch_end(&s->request);
+  return code;
 }
 
 /* Kernels with C linkage that the scan has missed, by a macro's fault mostly,

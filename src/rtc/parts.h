@@ -19,6 +19,7 @@
  *   compile.c  the request as a module's image source
  *   worker.c   threads that build
  *   jitlink.c  nvJitLink
+ *   pch.c      precompiled headers
  *   locate.c   a literal's place in a Lua script
  */
 #ifndef TPS_RTC_PARTS_H
@@ -112,6 +113,12 @@ const tps_compiler *tps_compiler_known(const tps_store *store, tps_error *err);
 
 /* Before a thread of worker.c's compiles with NVRTC itself. */
 void tps_worker_warm_up(void);
+
+/* Gives the request the folder for its precompiled headers, which is the caller's
+ * alone until tps_pch_end; false: there are to be none, and no end. */
+bool tps_pch_begin(const tps_compiler *compiler, tps_rtc_request *request,
+                   const tps_strings *options);
+void tps_pch_end(tps_rtc_request *request);
 
 /* ---- headers ------------------------------------------------------------- */
 

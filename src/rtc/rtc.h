@@ -34,7 +34,9 @@ typedef struct tps_rtc_request {
   const char *std;  /* "c++17", NULL: NVRTC's default */
   const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
   bool lineinfo, debug;
-  bool relocatable;    /* for tps_module_link; also by the options */
+  bool pch;               /* precompiled headers, see pch.c */
+  const char *pch_folder; /* rtc's own: where they are now, or NULL */
+  bool relocatable;       /* for tps_module_link; also by the options */
   bool untrusted;      /* compiled in a process of its own, see untrusted.c */
   uint64_t max_memory; /* of that process, bytes; 0: 2 GiB */
   uint64_t max_time;   /* ms; 0: 30 s */
