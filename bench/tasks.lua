@@ -6,8 +6,8 @@
 --   build/tpstream bench/tasks.lua [tasks]
 --
 -- "spawn" makes and ends tasks that do nothing; the others wait in between, and
--- the difference is what the wait costs. Beside them bare coroutines, with as much
--- live at once: most of it is Lua's collector, which looks through every stack.
+-- the difference is what the wait costs. Beside them bare coroutines, as many at
+-- once.
 local tp = require "tpstream"
 
 local N = tonumber(arg and arg[1]) or 10000

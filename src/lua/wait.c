@@ -61,7 +61,7 @@ static int wait_due(lua_State *L) {
   tps_lua *lua = tps_open(L);
   lua_Integer count = 0;
   if (tps_callback_any(lua->context)) {
-    tps_callback_look(lua->context);
+    if (!tps_callback_ready(lua->context)) tps_callback_look(lua->context);
     count = tps_callback_run(L);
   }
   lua_pushinteger(L, count);

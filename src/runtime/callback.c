@@ -257,16 +257,18 @@ bool tps_callback_any(const tps_context *context) {
   return inbox != NULL && inbox->first != NULL;
 }
 
-/* The first of the due list, with the device's share; NULL: none. */
+/* The first of those that are due, with the device's share; NULL: none. They are
+ * fetched all at once. */
 static callback *pop(struct tps_inbox *inbox) {
-  pthread_mutex_lock(&inbox->lock);
-  callback *c = inbox->due;
-  if (c != NULL) {
-    inbox->due = c->due_next;
-    if (inbox->due == NULL) inbox->due_last = NULL;
-    if (!tps_inbox_due(inbox)) tps_inbox_unsignal(inbox);
+  if (inbox->fetched == NULL) {
+    pthread_mutex_lock(&inbox->lock);
+    inbox->fetched = inbox->due;
+    inbox->due = inbox->due_last = NULL;
+    if (inbox->fetched != NULL && !inbox->failed) tps_inbox_unsignal(inbox);
+    pthread_mutex_unlock(&inbox->lock);
   }
-  pthread_mutex_unlock(&inbox->lock);
+  callback *c = inbox->fetched;
+  if (c != NULL) inbox->fetched = c->due_next;
   return c;
 }
 
@@ -325,6 +327,15 @@ static void ask(tps_stream *stream) {
   if (tps_stream_blank(stream))
     handle = device->face->default_stream(stream->device);
   tps_wait(parts->local, handle, tps_stream_last(stream), 0, &err);
+}
+
+bool tps_callback_ready(tps_context *context) {
+  struct tps_inbox *inbox = context->parts->inbox;
+  if (inbox == NULL) return false;
+  pthread_mutex_lock(&inbox->lock);
+  bool ready = (inbox->due != NULL || inbox->fetched != NULL) && !inbox->failed;
+  pthread_mutex_unlock(&inbox->lock);
+  return ready;
 }
 
 void tps_callback_look(tps_context *context) {

@@ -39,8 +39,11 @@ bool tps_callback_take(tps_context *context, uint64_t *token);
 /* Takes one, due or not, whose device has faulted, and tells the fault; false:
  * there is none. */
 bool tps_callback_lose(tps_context *context, uint64_t *token, tps_error *err);
-/* Asks the devices about streams with callbacks that are not due, so that a
- * fault is noticed by those who only poll. */
+/* True when something is due, and no device has told of a fault since the last look.
+ */
+bool tps_callback_ready(tps_context *context);
+/* Asks the devices about streams with callbacks that are not due, so that a fault is
+ * noticed by those who only poll. */
 void tps_callback_look(tps_context *context);
 
 /* The context's end: nothing will be due any more. */

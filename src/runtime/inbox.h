@@ -25,6 +25,7 @@ struct tps_callback {
 
 struct tps_inbox {
   tps_callback *first, *last; /* all, in order; the context's thread alone */
+  tps_callback *fetched;      /* due, and off the list of those; the same */
   bool watching;              /* the timer is set to look for a fault */
   uint64_t deadline;          /* that tps_wakeup_arm has set, or TPS_FOREVER */
   int timer, both;            /* descriptors: timerfd; epoll; -1: not made */
