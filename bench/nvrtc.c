@@ -28,7 +28,8 @@ CALLS(X)
 #undef X
 
 static int bench_open(lua_State *L) {
-  void *library = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_LOCAL);
+  static void *library; /* stays open */
+  library = dlopen(luaL_checkstring(L, 1), RTLD_NOW | RTLD_LOCAL);
   if (library == NULL) return luaL_error(L, "%s", dlerror());
 #define X(name, arguments)                                                     \
   *(void **)&p_##name = dlsym(library, #name);                                 \

@@ -201,7 +201,8 @@ static void check_fill(tps_device_stream *s, unsigned width, uint64_t pattern,
   uint64_t memory, pinned, bytes = width * (count + 2);
   unsigned char *host;
   CHECK(f->memory_allocate(d, bytes, s, &op, &memory, &err) == 0);
-  CHECK(f->memory_pin(d, bytes, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, bytes, TPS_PIN_LOCKED, (void **)&host, &pinned,
+                      &err) == 0);
   CHECK(memory % 256 == 0);
   CHECK(f->fill(d, memory, 0xee, 1, bytes, s, &op, &err) == 0);
   CHECK(f->fill(d, memory + width, pattern, width, count, s, &op, &err) == 0);
@@ -222,7 +223,8 @@ static void check_fill(tps_device_stream *s, unsigned width, uint64_t pattern,
 static void check_fill_pinned(tps_device_stream *s) {
   enum { COUNT = 5000 };
   uint64_t pinned, *host, wrong = 0, pattern = 0x0102030405060708;
-  CHECK(f->memory_pin(d, COUNT * 8, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, COUNT * 8, TPS_PIN_LOCKED, (void **)&host, &pinned,
+                      &err) == 0);
   CHECK(f->fill(d, pinned, pattern, 8, COUNT, s, &op, &err) == 0);
   wait_for(s);
   for (int i = 0; i < COUNT; i++) wrong += host[i] != pattern;
@@ -360,7 +362,8 @@ static void test_launch(void) {
   uint64_t x, y, pinned;
   float *host, a = 2.5f;
   int n = N, wrong = 0;
-  CHECK(f->memory_pin(d, N * 4, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, N * 4, TPS_PIN_LOCKED, (void **)&host, &pinned,
+                      &err) == 0);
   CHECK(f->memory_allocate(d, N * 4, s, &op, &x, &err) == 0);
   CHECK(f->memory_allocate(d, N * 4, s, &op, &y, &err) == 0);
   for (int i = 0; i < N; i++) host[i] = (float)i;
@@ -493,7 +496,8 @@ static void test_peer(void) {
   CHECK(f->memory_allocate(d, 4000, s, &op, &a, &err) == 0);
   CHECK(f->memory_allocate(d, 4000, s, &op, &x, &err) == 0);
   CHECK(f->memory_allocate(other, 4000, t, &op, &b, &err) == 0);
-  CHECK(f->memory_pin(d, 4000, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) == 0);
+  CHECK(f->memory_pin(d, 4000, TPS_PIN_LOCKED, (void **)&host, &pinned, &err) ==
+        0);
   CHECK(f->fill(d, a, 0x40400000, 4, 1000, s, &op, &err) == 0); /* 3.0 */
   CHECK(f->fill(d, x, 0x3f800000, 4, 1000, s, &op, &err) == 0);
   CHECK(f->fill(other, b, 0, 1, 4000, t, &op, &err) == 0);

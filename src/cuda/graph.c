@@ -286,15 +286,17 @@ static int end_loop(const builder *outer, cudaGraph_t body,
                .graph = body,
                .after = calloc(list->count + 1, sizeof *b.after),
                .err = outer->err};
-  int code = followed == NULL || b.after == NULL
-                 ? tps_fail(b.err, TPS_NO_HOST_MEMORY, "no memory for a graph")
-                 : 0;
-  for (uint32_t i = 0; code == 0 && i < list->count; i++)
+  if (followed == NULL || b.after == NULL) {
+    free(followed);
+    free(b.after);
+    return tps_fail(b.err, TPS_NO_HOST_MEMORY, "no memory for a graph");
+  }
+  for (uint32_t i = 0; i < list->count; i++)
     for (uint32_t j = 0; j < list->nodes[i].after_count; j++)
       followed[list->nodes[i].after[j]] = true;
-  for (uint32_t i = 0; code == 0 && i < list->count; i++)
+  for (uint32_t i = 0; i < list->count; i++)
     if (!followed[i]) b.after[b.after_count++] = last[i];
-  if (code == 0) code = add_setter(&b, condition, flag);
+  int code = add_setter(&b, condition, flag);
   free(followed);
   free(b.after);
   return code;

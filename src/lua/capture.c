@@ -179,7 +179,10 @@ static void resolve(lua_State *L, const tps_lua_kernel *k, uint32_t i,
     uint32_t capacity = 2 * used + 4;
     tps_slot *items =
         (tps_slot *)realloc(slots->items, capacity * sizeof *items);
-    if (items == NULL) luaL_error(L, "not enough memory");
+    if (items == NULL) {
+      luaL_error(L, "not enough memory");
+      return;
+    }
     slots->items = items;
     slots->capacity = capacity;
   }
@@ -330,8 +333,10 @@ static int conditional(lua_State *L, bool loop) {
   tps_lua_stream *outer = tps_current_stream_box(L, NULL);
   tps_push_stream_of(L, outer); /* kept on the stack */
   check_flag(L, outer->stream->device);
-  tps_lua_capture *guard =
-      push_guard(L, lua->capture != NULL ? lua->capture->box : NULL);
+  if (lua->capture == NULL)
+    return tps_misuse(L, "conditional nodes are made while a graph is captured "
+                         "(tp.capture), on a stream that is part of it");
+  tps_lua_capture *guard = push_guard(L, lua->capture->box);
   if (L == lua->main) lua_toclose(L, -1);
   push_private(L, guard, outer->stream->device);
   int stream = lua_gettop(L);

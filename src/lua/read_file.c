@@ -60,7 +60,7 @@ static int64_t count_in(lua_State *L, const request *r, int64_t bytes) {
   const char *type = tps_dtype_names[r->dtype];
   if (bytes < 0)
     tps_misuse(L, "'%s': offset %lld of %lld bytes", r->path,
-               (long long)r->offset, (long long)(bytes + r->offset));
+               (long long)r->offset, (long long)bytes + (long long)r->offset);
   if (r->count < 0 && bytes % size != 0)
     tps_misuse(L,
                "'%s': %lld bytes are no whole number of %s elements (%d bytes "
@@ -68,7 +68,7 @@ static int64_t count_in(lua_State *L, const request *r, int64_t bytes) {
                r->path, (long long)bytes, type, size);
   if (r->count > bytes / size)
     tps_misuse(L, "'%s': %lld elements of %s asked for, the file has %lld",
-               r->path, (long long)r->count, type, (long long)(bytes / size));
+               r->path, (long long)r->count, type, (long long)bytes / size);
   return r->count < 0 ? bytes / size : r->count;
 }
 

@@ -537,10 +537,10 @@ void tps_rtc_pending_free(tps_rtc_pending *job) {
 int tps_rtc_compile(tps_context *context, tps_device *device,
                     const tps_rtc_request *request, tps_module **out,
                     tps_rtc_report *report, tps_error *err) {
-  tps_rtc_pending *job;
+  tps_rtc_pending *job = NULL;
   memset(report, 0, sizeof *report);
   int code = tps_rtc_prepare(device, request, &job, err);
-  if (code == 0) {
+  if (job != NULL) {
     tps_rtc_work(job);
     code = tps_rtc_finish(context, job, out, report, err);
     tps_rtc_pending_free(job);
