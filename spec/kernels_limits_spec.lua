@@ -103,3 +103,38 @@ describe("two views of the same bytes", function()
     assert.same({ 2.0, 4.0, 6.0, 8.0, 10.0, 12.0 }, x:read())
   end)
 end)
+
+describe("options from a metatable", function()
+  local function with(fields) return setmetatable({}, { __index = fields }) end
+
+  it("are used, and checked as others are", function()
+    local x <close> = tp.buffer("f32", { 1, 3, 2 })
+    K.sort(x, with { descending = true })
+    assert.same({ 3.0, 2.0, 1.0 }, x:read())
+    local w <close> = tp.buffer("f32", { 1, 1 })
+    assert.same({ 5.0, 3.0 }, K.conv2d(x, w, with { height = 1, width = 3,
+      kernel = { 1, 2 } }):read())
+    for text, call in pairs {
+      ["#6 to 'matmul' %(field 'batch': number expected, got string"] =
+        { K.matmul, x, x, 1, 1, 1, with { batch = "x" } },
+      ["#2 to 'random_uniform' %(field 'low': number expected, got string"] =
+        { K.random_uniform, x, with { low = "abc" } },
+      ["#5 to 'histogram' %(field 'out': tpstream.Buffer expected, got number"] =
+        { K.histogram, x, 3, 0, 4, with { out = 5 } },
+    } do
+      assert.matches(text, failure(table.unpack(call)))
+    end
+  end)
+
+  it("are read once", function()
+    local x <close> = tp.buffer("f32", { 1, 2 })
+    local count = 0
+    K.random_uniform(x, setmetatable({}, { __index = function(_, key)
+      if key == "seed" then
+        count = count + 1
+        return count
+      end
+    end }))
+    assert.equal(1, count)
+  end)
+end)

@@ -110,41 +110,46 @@ function lib.integer(name, argument, value, least, greatest)
   return number
 end
 
--- As a table {name = type or function(value) → text or nil}: the options given.
+local function check_option(name, argument, key, kind, value)
+  if kind == "integer" then
+    local whole = math.type(value) and math.tointeger(value)
+    if whole then return whole end
+    if type(value) == "number" then
+      lib.bad(name, argument, "field '%s': %s is not a whole number", key, value)
+    end
+    kind = "number"
+  elseif kind == "buffer" then
+    if native.is_buffer(value) then return value end
+    kind = "tpstream.Buffer"
+  elseif type(value) == kind then
+    return value
+  end
+  lib.bad(name, argument, "field '%s': %s expected, got %s", key, kind,
+    type_name(value))
+end
+
+-- The options given, of those in `known`, {name = type}. Each field is read once:
+-- metamethods may give another value the next time.
 function lib.options(name, argument, opts, known)
   if opts == nil then return {} end
   if type(opts) ~= "table" then
     lib.bad(name, argument, "table expected, got %s", type_name(opts))
   end
-  for key, value in pairs(opts) do
-    local kind = known[key]
-    if not kind then
+  for key in pairs(opts) do
+    if not known[key] then
       local names = {}
       for other in pairs(known) do names[#names + 1] = other end
       table.sort(names)
       lib.bad(name, argument, "unknown option '%s' (there are %s)", tostring(key),
         table.concat(names, ", "))
-    elseif kind == "integer" then
-      if math.type(value) == "float" and math.tointeger(value) then
-        value = math.tointeger(value)
-      end
-      if math.type(value) ~= "integer" then
-        lib.bad(name, argument, type(value) == "number"
-          and "field '%s': %s is not a whole number"
-          or "field '%s': number expected, got %s", key,
-          type(value) == "number" and value or type_name(value))
-      end
-    elseif kind == "buffer" then
-      if not native.is_buffer(value) then
-        lib.bad(name, argument, "field '%s': tpstream.Buffer expected, got %s",
-          key, type_name(value))
-      end
-    elseif type(value) ~= kind then
-      lib.bad(name, argument, "field '%s': %s expected, got %s", key, kind,
-        type_name(value))
     end
   end
-  return opts
+  local given = {}
+  for key, kind in pairs(known) do
+    local value = opts[key]
+    if value ~= nil then given[key] = check_option(name, argument, key, kind, value) end
+  end
+  return given
 end
 
 -- ---- kernels -------------------------------------------------------------------

@@ -37,8 +37,10 @@ end
 -- Splits the options that may be pairs: {kernel = {3, 5}} → kernel_y, kernel_x.
 local function split(name, opts)
   if type(opts) ~= "table" then return opts, {} end
-  local plain, pairs_of = {}, {}
-  for key, value in pairs(opts) do
+  local all, plain, pairs_of = {}, {}, {}
+  for key, value in pairs(opts) do all[key] = value end
+  for key in pairs(PLANE) do all[key] = opts[key] end
+  for key, value in pairs(all) do
     if PLANE[key] == "pair" then
       local y, x = value, value
       if type(value) == "table" then y, x = value[1], value[2] end
