@@ -17,6 +17,7 @@
  *   untrusted.c  what an untrusted request may have; apart.c runs it in another
  *              process, program.c has that program, transfer.c what is said
  *   compile.c  the request as a module's image source
+ *   refine.c   what a build tells of a module's kernels and variables
  *   worker.c   threads that build
  *   jitlink.c  nvJitLink
  *   pch.c      precompiled headers
@@ -184,6 +185,10 @@ int tps_rtc_run(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
                 const tps_strings *options, const tps_strings *names,
                 tps_rtc_build *out, tps_error *err);
 void tps_rtc_build_free(tps_rtc_build *build);
+/* Adds what the build knows to the description of its module, or of one that it was
+ * linked into. 0 or NO_HOST_MEMORY. */
+int tps_rtc_refine(const tps_rtc_build *build, const tps_rtc_request *request,
+                   tps_image_desc *desc);
 
 /* Appends the symbols of kernels in the PTX that are not mangled. */
 bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain);
