@@ -298,6 +298,28 @@ describe("tp.await_any and tp.await_all", function()
     end)
   end)
 
+  it("leave alone who else waits for the same task", function()
+    tp.run(function()
+      local t = tp.spawn(function() tp.sleep(1) return 5 end)
+      local all = {}
+      for i = 1, 6 do
+        all[i] = tp.spawn(i % 2 == 1 and tp.await_any or tp.await, t, t)
+      end
+      tp.await_all(table.unpack(all))
+      assert.same({ 1, 5 }, { tp.await(all[5]) })
+      assert.equal(5, tp.await(all[6]))
+    end)
+  end)
+
+  it("take the same task twice, failed too", function()
+    tp.run(function()
+      for _, wait in ipairs { tp.await_any, tp.await_all } do
+        local t = tp.spawn(function() tp.sleep(1) error("no", 0) end)
+        assert.equal("no", raised(wait, t, t))
+      end
+    end)
+  end)
+
   it("serve as a limit of time", function()
     local s <close> = tp.Stream()
     local g <close> = gate.new()

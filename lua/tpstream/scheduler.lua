@@ -490,6 +490,7 @@ function TASK.__await(task, done)
   task.waiters = waiters
   insert(waiters, done)
   return function()
+    if task.waiters ~= waiters then return end -- they are being told
     for i = #waiters, 1, -1 do
       if waiters[i] == done then remove(waiters, i) end
     end

@@ -115,11 +115,15 @@ static void call(lua_State *L, int function, tps_lua_capture *guard) {
   lua_error(L);
 }
 
+/* Before the capture begins: nothing between that and the call may raise. */
+static void make_room(lua_State *L, int first, int last) {
+  luaL_checkstack(L, last - first + 2 * LUA_MINSTACK, "too many arguments");
+}
+
 /* Calls fn, at index `fn`, with the values first … last, `stream` current. With
- * `p` not 0 the value there is its first argument. */
+ * `p` not 0 the value there is its first argument. Needs room. */
 static void call_with(lua_State *L, tps_lua_capture *guard, int stream, int fn,
                       int p, int first, int last) {
-  luaL_checkstack(L, last - first + LUA_MINSTACK, "too many arguments");
   tps_push_with_stream(L);
   int function = lua_gettop(L);
   lua_pushvalue(L, stream);
@@ -244,6 +248,7 @@ static void end(lua_State *L, tps_lua_capture *guard) {
 }
 
 tps_lua_graph *tps_capture_run(lua_State *L, const tps_capture_request *r) {
+  make_room(L, r->first, r->last);
   tps_lua_graph *box = tps_push_graph(L);
   int graph = lua_gettop(L), stream = r->stream, parameters = 0;
   take_tables(L, r, graph);
@@ -327,9 +332,10 @@ static void check_flag(lua_State *L, const tps_device *device) {
 static int conditional(lua_State *L, bool loop) {
   tps_lua *lua = tps_open(L);
   tps_error err;
-  tps_check_buffer(L, 1);
+  const tps_lua_buffer *flag = tps_check_buffer(L, 1);
   tps_check_callable(L, 2);
   int last = lua_gettop(L);
+  make_room(L, 3, last);
   tps_lua_stream *outer = tps_current_stream_box(L, NULL);
   tps_push_stream_of(L, outer); /* kept on the stack */
   check_flag(L, outer->stream->device);
@@ -348,7 +354,10 @@ static int conditional(lua_State *L, bool loop) {
   }
   activate(lua, guard);
   call_with(L, guard, stream, 2, 0, 3, last);
-  const tps_lua_buffer *flag = tps_check_buffer(L, 1);
+  if (flag->memory == NULL) {
+    abandon(L, guard);
+    tps_check_buffer(L, 1); /* raises */
+  }
   tps_site_set(L, lua);
   int code =
       tps_capture_body_end(lua->context, loop, flag->memory, flag->first, &err);
