@@ -25,8 +25,9 @@ static bool is_folder(const char *path) {
 static const char *folder_of(const tps_strings *options, size_t i) {
   static const char *const forms[] = {"-I", "--include-path="};
   const char *option = options->items[i];
-  const char *before = i > 0 ? options->items[i - 1] : "";
-  if (strcmp(before, "-I") == 0 || strcmp(before, "--include-path") == 0)
+  const char *before = i > 0 ? options->items[i - 1] : NULL;
+  if (before != NULL &&
+      (strcmp(before, "-I") == 0 || strcmp(before, "--include-path") == 0))
     return option;
   for (size_t k = 0; k < 2; k++) {
     size_t n = strlen(forms[k]);

@@ -329,7 +329,7 @@ static int joining(tps_stream *stream, tps_branch **out, tps_error *err) {
 int tps_capture_wait(tps_stream *stream, const tps_capture_mark *mark,
                      tps_error *err) {
   const tps_capture *capture = innermost(stream->context);
-  tps_branch *branch;
+  tps_branch *branch = NULL;
   if (capture == NULL)
     return tps_fail(
         err, TPS_MISUSE,
@@ -341,7 +341,7 @@ int tps_capture_wait(tps_stream *stream, const tps_capture_mark *mark,
                     "captured",
                     body_or_graph(capture));
   int code = joining(stream, &branch, err);
-  return code == 0 ? add_tips(branch, mark->tips, mark->count, err) : code;
+  return branch != NULL ? add_tips(branch, mark->tips, mark->count, err) : code;
 }
 
 int tps_capture_wait_stream(tps_stream *stream, tps_stream *other,
