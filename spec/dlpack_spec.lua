@@ -51,6 +51,11 @@ describe("dlpack", function()
       local b <close> = tp.from_dlpack(h:dlpack())
       assert.equal(-2, b[2])
       assert.same({ 1, -2, 3 }, b:read())
+      h[3] = 44 -- the same bytes
+      assert.equal(44, b[3])
+      gate.kernel "twice":forall(3, b, 3)
+      tp.current_stream():synchronize()
+      assert.equal(88, h[3])
     end
   end)
 

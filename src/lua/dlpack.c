@@ -38,6 +38,8 @@ static int dtype_of(DLDataType t) {
 typedef struct given {
   DLManagedTensor tensor; /* first: the deleter gets its address */
   int64_t shape[1], strides[1];
+  tps_device *device;
+  uint64_t address; /* what kernels use for tensor.data */
   tps_lent *lent;
 } given;
 
@@ -72,6 +74,8 @@ static void *data_of(const tps_lua_buffer *b) {
 
 static void fill_given(given *g, const tps_lua_buffer *b) {
   memset(g, 0, sizeof *g);
+  g->device = b->memory->device;
+  g->address = b->memory->address + b->first;
   g->shape[0] = b->count;
   g->strides[0] = 1;
   g->tensor.dl_tensor = (DLTensor){.data = data_of(b),
@@ -175,12 +179,20 @@ static void delete_taken(void *owner) {
   if (tensor->deleter != NULL) tensor->deleter(tensor);
 }
 
+/* Our own host memory, coming back: on the simulated device other libraries get it
+ * as plain memory, but its kernels have an address for it. */
+static const given *own_tensor(const DLManagedTensor *tensor) {
+  return tensor->deleter == delete_given ? (const given *)tensor : NULL;
+}
+
 /* Memory that devices reach: used where it is. */
 static void take_over(lua_State *L, tps_guard *guard, tps_lua_buffer *box) {
   DLManagedTensor *tensor = (DLManagedTensor *)guard->data;
   const DLTensor *t = &tensor->dl_tensor;
-  uint64_t address = (uintptr_t)t->data + t->byte_offset;
-  tps_device *device = device_of(L, guard, t);
+  const given *own = own_tensor(tensor);
+  uint64_t address =
+      own != NULL ? own->address : (uintptr_t)t->data + t->byte_offset;
+  tps_device *device = own != NULL ? own->device : device_of(L, guard, t);
   tps_memory *memory;
   tps_error err;
   if (address % box->size != 0)
@@ -194,7 +206,7 @@ static void take_over(lua_State *L, tps_guard *guard, tps_lua_buffer *box) {
                        &err) != 0)
     fail(L, guard, &err);
   guard->data = NULL;
-  if (t->device.device_type == kDLCUDAHost ||
+  if (t->device.device_type == kDLCPU || t->device.device_type == kDLCUDAHost ||
       t->device.device_type == kDLCUDAManaged)
     memory->host = (unsigned char *)t->data + t->byte_offset;
   box->memory = memory;
@@ -236,7 +248,11 @@ int tps_buffer_from_dlpack(lua_State *L) {
   case kDLCUDAHost:
   case kDLCUDAManaged:
   case kDLExtDev: take_over(L, guard, box); break;
-  case kDLCPU: copy_over(L, guard, box); break;
+  case kDLCPU:
+    if (own_tensor((DLManagedTensor *)guard->data) != NULL)
+      take_over(L, guard, box);
+    else copy_over(L, guard, box);
+    break;
   default:
     refuse(L, guard,
            "a tensor on a device of type %d (only CPU, CUDA and this "
