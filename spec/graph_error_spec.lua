@@ -497,6 +497,33 @@ tp.capture(s0, function()
 end):close()
 ]]
   end)
+
+  it("a graph is refused after a fault on any of them", function()
+    on_two [=[
+local program = require "spec.support.program"
+local s0, s1 = tp.Stream(d[1]), tp.Stream(d[2])
+local a = tp.zeros("i32", 1, { device = d[1] })
+local b = tp.zeros("i32", 1, { device = d[2] })
+local m = tp.with_device(d[2], program, "graph_fault", [[
+extern "C" __global__ void store(int *p, long long i) { p[i] = 1; }
+extern "C" __global__ void fine(int *p) { p[0] = 7; }
+]])
+local g = tp.capture(s0, function()
+  s1:wait_stream(s0)
+  tp.with_stream(s1, b.fill, b, 1)
+  s0:wait_stream(s1)
+  a:fill(7)
+end)
+m:kernel "store":launch({ grid = 1, block = 1, stream = s1 }, nil, 3)
+check("cudaErrorIllegalAddress", s1.synchronize, s1)
+check("device sim:1 has faulted", g.launch, g, s0)
+tp.capture(s0, function()
+  check("device sim:1 has faulted", g.launch, g)
+end):launch(s0)
+s0:synchronize()
+assert(tp.with_device(d[1], a.read, a)[1] == 0)
+]=]
+  end)
 end)
 
 describe("a fault in a graph", function()
@@ -588,6 +615,7 @@ describe("in a coroutine", function()
       end)
       assert.equal(1, #g:nodes())
       assert.equal("fill", g:nodes()[1].kind)
+      assert.matches(", 1 node%)$", tostring(g))
     end)
   end)
 

@@ -47,7 +47,7 @@ static int graph_tostring(lua_State *L) {
     lua_pushliteral(L, "tpstream.Graph (closed)");
     return 1;
   }
-  uint32_t count = tps_graph_ids(box->graph);
+  uint32_t count = tps_graph_node_count(box->graph);
   lua_pushfstring(L, "tpstream.Graph (%s, %I node%s)",
                   tps_device_label(box->graph->device, label, sizeof label),
                   (LUAI_UACINT)count, count == 1 ? "" : "s");

@@ -152,10 +152,21 @@ static int check_launch(const tps_graph *graph, const tps_stream *stream,
                   tps_device_label(stream->device, b, sizeof b));
 }
 
+/* Branches may be of other devices; a body is of its node's. */
+static int check_faults(const tps_graph *graph, tps_error *err) {
+  const tps_graph_node_list *list = &graph->parts->list;
+  int code = 0;
+  for (uint32_t i = 0; i < list->count && code == 0; i++)
+    if (list->nodes[i].device != graph->device)
+      code = tps_device_fault(list->nodes[i].device, err);
+  return code;
+}
+
 int tps_graph_launch(tps_graph *graph, tps_stream *stream,
                      const uint64_t *tokens, tps_error *err) {
   struct tps_graph_parts *parts = graph->parts;
   int code = check_launch(graph, stream, err);
+  if (code == 0) code = check_faults(graph, err);
   if (code != 0) return code;
   if (stream->capturing) return tps_capture_graph(graph, stream, err);
   bool anew = parts->built == NULL;
@@ -277,7 +288,9 @@ const tps_graph_node_list *tps_graph_nodes(const tps_graph *graph) {
   return &graph->parts->list;
 }
 
-uint32_t tps_graph_ids(const tps_graph *graph) { return graph->parts->ids; }
+uint32_t tps_graph_node_count(const tps_graph *graph) {
+  return count_nodes(&graph->parts->list);
+}
 
 void tps_graph_free(tps_graph *graph) {
   if (graph == NULL) return;

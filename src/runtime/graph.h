@@ -67,8 +67,8 @@ int tps_graph_replace(tps_graph *graph, tps_graph *with, bool *in_place,
 int tps_graph_add(tps_graph *graph, tps_graph *child, uint32_t *base,
                   tps_error *err);
 const tps_graph_node_list *tps_graph_nodes(const tps_graph *graph);
-/* Ids are below this. */
-uint32_t tps_graph_ids(const tps_graph *graph);
+/* In bodies, too. */
+uint32_t tps_graph_node_count(const tps_graph *graph);
 /* Never waits; what was launched, ends. NULL is fine. */
 void tps_graph_free(tps_graph *graph);
 
