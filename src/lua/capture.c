@@ -117,7 +117,8 @@ static void call(lua_State *L, int function, tps_lua_capture *guard) {
 
 /* Before the capture begins: nothing between that and the call may raise. */
 static void make_room(lua_State *L, int first, int last) {
-  luaL_checkstack(L, last - first + 2 * LUA_MINSTACK, "too many arguments");
+  luaL_checkstack(L, last - first + 2 * LUA_MINSTACK,
+                  "too many arguments, or not enough memory");
 }
 
 /* Calls fn, at index `fn`, with the values first … last, `stream` current. With

@@ -272,7 +272,10 @@ static bool is_built_in(const statement *s) {
                                       "free"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (is_word(s->name, s->name + s->name_size, names[i])) return true;
-  return strncmp(s->name, "cuda", 4) == 0; /* the device's runtime */
+  /* The device's runtime, by which kernels launch others: whoever loads the
+   * result says what becomes of it, on which line. */
+  return strncmp(s->name, "cuda", 4) == 0 ||
+         strncmp(s->name, "__cudaCDP", 9) == 0;
 }
 
 /* Whether another statement of its module shows the name to other modules. */
