@@ -58,6 +58,10 @@ function(tps_c_test file)
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/spec)
   string(REGEX REPLACE "_test$" "" short ${name})
+  # Thousands of runs: once, where the sanitizers look on.
+  if(name STREQUAL "injection_test" AND NOT TPS_SANITIZE)
+    return()
+  endif()
   tps_spec_test(c/${short} --c $<TARGET_FILE:${name}>)
 endfunction()
 
@@ -71,6 +75,14 @@ set(TPS_SEEDED buffer callback corpus event external graph graph_change handle
     kernels_order launch scope stream task warp)
 set(TPS_SEEDS 3 9)
 
+# What is about kernels alone: command and module are the same there, with NVRTC or
+# without, so it runs once.
+string(CONCAT TPS_ENGINE "^(arithmetic|async|cluster|corpus.*|float8|gemm|"
+  "golden.*|headers.*|kernels_.*|matrix|opcodes.*|print|semantics|stack|"
+  "surface|texture.*|video.*|warp|wide|wmma)$")
+# What takes long under sanitizers and shows them nothing that others don't.
+set(TPS_UNSANITIZED "^(corpus_.*|examples|host_lua|kernels_.*|map|wmma)$")
+
 # A sanitized module can't be loaded by a plain lua5.4, so there the command
 # alone runs the specs. What is about the one or the other runs there only. Once
 # more all of it runs with the compiler out of sight ("no_nvrtc/<name>"), from the
@@ -78,11 +90,14 @@ set(TPS_SEEDS 3 9)
 function(tps_lua_spec file)
   cmake_path(GET file FILENAME base)
   string(REGEX REPLACE "_spec\\.lua$" "" name ${base})
+  if(TPS_SANITIZE AND name MATCHES "${TPS_UNSANITIZED}")
+    return()
+  endif()
   if(NOT name MATCHES "^(module|install)$")
     tps_spec_test(host/${name} --busted ${TPS_BUSTED}
                   $<TARGET_FILE:tpstream> spec/${base})
   endif()
-  if(name IN_LIST TPS_STRESSED)
+  if(NOT TPS_SANITIZE AND name IN_LIST TPS_STRESSED)
     tps_spec_test(stress/${name} --busted ${TPS_BUSTED}
                   $<TARGET_FILE:tpstream> spec/${base})
     set_property(TEST stress/${name} APPEND PROPERTY ENVIRONMENT
@@ -96,7 +111,11 @@ function(tps_lua_spec file)
                    TPSTREAM_SIM_SEED=${seed})
     endforeach()
   endif()
-  if(NOT TPS_SANITIZE AND NOT name STREQUAL "host")
+  if(name MATCHES "${TPS_ENGINE}")
+    return()
+  endif()
+  if(NOT TPS_SANITIZE AND
+     NOT name MATCHES "^(examples|host|host_lua|injection)$")
     tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}
                   ${TPS_LUA54} spec/${base})
   endif()
