@@ -76,8 +76,10 @@ static int linked_image(void *data, tps_device *device, tps_image_kind *kind,
   while (b != NULL && (b->major != device->properties.capability_major ||
                        b->minor != device->properties.capability_minor))
     b = b->next;
-  int code = b == NULL ? make_binary(l, device, &b, err) : 0;
-  if (code != 0) return code;
+  if (b == NULL) {
+    int code = make_binary(l, device, &b, err);
+    if (b == NULL) return code;
+  }
   *kind = TPS_IMAGE_BINARY;
   *bytes = b->bytes;
   *size = b->size;
