@@ -60,10 +60,10 @@ int tps_event_watch(tps_event *event, tps_stream **out, tps_error *err) {
   }
   tps_local *local = tps_local_get(event->context, device, err);
   if (local == NULL) return TPS_NO_HOST_MEMORY;
-  struct tps_watcher *w;
+  struct tps_watcher *w = NULL;
   uint64_t serial = source != NULL ? source->parts->serial : 0;
   code = find_watcher(local, serial, seq, &w, err);
-  if (code != 0) return code;
+  if (code != 0 || w == NULL) return code;
   tps_op *op = tps_op_internal(w->stream, TPS_OP_WAIT, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   code = device->face->stream_wait_event(device, w->stream->handle,

@@ -208,10 +208,10 @@ int tps_sim_graph_build(tps_device *face, const tps_graph_node_list *list,
 int tps_sim_graph_update(tps_device *face, tps_device_graph *handle,
                          const tps_graph_node_list *list, tps_error *err) {
   tps_sim_pool *pool = to_device(face)->pool;
-  tps_sim_plan *plan;
+  tps_sim_plan *plan = NULL;
   int code = tps_sim_refuse(to_device(face), err);
   if (code == 0) code = plan_make(list, &plan, err);
-  if (code != 0) return code;
+  if (code != 0 || plan == NULL) return code;
   tps_sim_lock(pool);
   plan_unref(to_graph(handle)->plan);
   to_graph(handle)->plan = plan;
@@ -225,10 +225,10 @@ int tps_sim_graph_change(tps_device *face, tps_device_graph *handle,
                          tps_error *err) {
   tps_sim_pool *pool = to_device(face)->pool;
   tps_sim_graph *graph = to_graph(handle);
-  tps_sim_task *model, *before = NULL;
+  tps_sim_task *model = NULL, *before = NULL;
   int code = tps_sim_refuse(to_device(face), err);
   if (code == 0) code = make_model(&list->nodes[index], &model, err);
-  if (code != 0) return code;
+  if (code != 0 || model == NULL) return code;
   tps_sim_lock(pool);
   bool idle = graph->plan->refs == 1;
   if (idle) {

@@ -464,11 +464,11 @@ int tps_sim_launch_kernel(tps_device *face, tps_device_kernel *kernel,
                           const tps_launch *launch, tps_device_stream *stream,
                           tps_op *op, tps_error *err) {
   tps_sim_device *device = to_device(face);
-  tps_sim_task *task;
+  tps_sim_task *task = NULL;
   int code = tps_sim_refuse(device, err);
   if (code == 0)
     code = tps_sim_launch_task(device, kernel, launch, op, &task, err);
-  if (code != 0) return code;
+  if (code != 0 || task == NULL) return code;
   tps_sim_launch_number(task);
   tps_sim_tidy(device);
   return tps_sim_queue((tps_sim_stream *)stream, task, err);

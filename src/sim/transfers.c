@@ -290,12 +290,12 @@ int tps_sim_copy_rows(tps_device *face, uint64_t to, tps_device *to_face,
                       const tps_rows *rows, tps_device_stream *stream,
                       tps_op *op, tps_error *err) {
   tps_sim_device *device = to_device(face);
-  tps_sim_task *task;
+  tps_sim_task *task = NULL;
   int code = tps_sim_refuse(device, err);
   if (code == 0)
     code = tps_sim_copy_task(device, to_face, to, from_face, from, rows, op,
                              &task, err);
-  if (code != 0) return code;
+  if (code != 0 || task == NULL) return code;
   return tps_sim_queue((tps_sim_stream *)stream, task, err);
 }
 
@@ -353,11 +353,11 @@ int tps_sim_fill(tps_device *face, uint64_t to, uint64_t pattern,
                  unsigned width, uint64_t count, tps_device_stream *stream,
                  tps_op *op, tps_error *err) {
   tps_sim_device *device = to_device(face);
-  tps_sim_task *task;
+  tps_sim_task *task = NULL;
   int code = tps_sim_refuse(device, err);
   if (code == 0)
     code = tps_sim_fill_task(device, to, pattern, width, count, op, &task, err);
-  if (code != 0) return code;
+  if (code != 0 || task == NULL) return code;
   if (count == 0) {
     tps_sim_op_ran(op);
     tps_sim_discard(task);
