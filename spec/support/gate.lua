@@ -41,11 +41,14 @@ function gate.kernel(name)
   return module:kernel(name)
 end
 
--- A closed gate. Use: local g <close> = gate.new(); g:hold(stream); …; g:open().
+-- A closed gate for streams of `device`, the current one by default. Use:
+--   local g <close> = gate.new(); g:hold(stream); …; g:open()
 -- Leaving its block opens it, so that no stream is left waiting.
-function gate.new()
-  local self = setmetatable({ held = {} }, gate)
-  self.flag = tp.pinned("i32", { os.getenv "TPS_OPEN_GATES" and 1 or 0 })
+function gate.new(device)
+  device = device or tp.current_device()
+  local self = setmetatable({ held = {}, device = device }, gate)
+  self.flag = tp.pinned("i32", { os.getenv "TPS_OPEN_GATES" and 1 or 0 },
+    { device = device })
   self.kernel = gate.kernel "gate"
   return self
 end
@@ -59,7 +62,7 @@ function gate:open() self.flag[1] = 1 end
 
 gate.__close = function(self)
   self:open()
-  tp.current_device():synchronize()
+  self.device:synchronize()
   self.kernel:close()
   self.flag:close()
 end

@@ -127,26 +127,25 @@ static void name_one(tps_error *err, const suspect_op *s) {
   append_graph(err, s);
 }
 
-/* The graph that all of them are part of, with the first; NULL: none. */
-static const suspect_op *one_graph(const suspects *list) {
-  for (size_t i = 1; i < list->count; i++)
-    if (list->ops[i].graph != list->ops[0].graph) return NULL;
-  return list->ops[0].graph != NULL ? &list->ops[0] : NULL;
-}
-
+/* Those of one graph stand together, since they are sorted; what launched the
+ * graph follows the last of them: " in one of: a at x:1; b at x:2, c at x:3, in a
+ * graph on stream 7, launched at x:9". */
 static void name_several(tps_error *err, const suspects *list) {
   char where[512];
-  for (size_t i = 0; i < list->count && i < SHOWN; i++) {
-    append(err, "%s%s", i == 0 ? " in one of: " : ", ",
-           list->ops[i].op->kernel);
-    if (tps_op_where(list->ops[i].op, where, sizeof where)[0] != '\0')
+  size_t shown = list->count < SHOWN ? list->count : SHOWN;
+  for (size_t i = 0; i < shown; i++) {
+    const suspect_op *s = &list->ops[i];
+    if (i == 0) append(err, " in one of: ");
+    else append(err, s->graph == s[-1].graph ? ", " : "; ");
+    append(err, "%s", s->op->kernel);
+    if (tps_op_where(s->op, where, sizeof where)[0] != '\0')
       append(err, " at %s", where);
+    if (i + 1 == list->count || s[1].graph != s->graph) append_graph(err, s);
   }
-  size_t more = list->count > SHOWN ? list->count - SHOWN : 0;
-  if (more > 0)
-    append(err, " and %s%zu more", list->lost ? "at least " : "", more);
+  if (list->count > shown)
+    append(err, " and %s%zu more", list->lost ? "at least " : "",
+           list->count - shown);
   else if (list->lost) append(err, " or an earlier one");
-  else if (one_graph(list) != NULL) append_graph(err, one_graph(list));
 }
 
 static void name_suspects(const tps_local *local, tps_error *err) {
