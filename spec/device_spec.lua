@@ -105,8 +105,12 @@ describe("devices", function()
       assert.equal(tp.default_stream(), tp.default_stream(form))
       assert.equal(tp.current_stream(), tp.current_stream(form))
       assert.equal(s, tp.ExternalStream(s:handle(), form))
-      local b <close> = tp.buffer("i32", 1, { device = form })
-      assert.equal(d, b:device())
+      for _, make in ipairs { tp.buffer, tp.zeros, tp.pinned } do
+        local b <close> = make("i32", 1, { device = form })
+        assert.equal(d, b:device())
+      end
+      local file <close> = tp.read_file("/dev/null", "u8", { device = form })
+      assert.equal(d, file:device())
       assert.equal("number", type(tp.memory_stats(form).live_count))
       tp.set_device(form)
       assert.equal(d, tp.with_device(form, tp.current_device))
@@ -122,6 +126,11 @@ describe("devices", function()
       function(x) tp.current_stream(x) end,
       function(x) tp.ExternalStream(s:handle(), x) end,
       function(x) tp.buffer("i32", 1, { device = x }) end,
+      function(x) tp.zeros("i32", 1, { device = x }) end,
+      function(x) tp.pinned("i32", 1, { device = x }) end,
+      function(x) tp.managed("i32", 1, { device = x }) end,
+      function(x) tp.read_file("/dev/null", "u8", { device = x }) end,
+      function(x) tp.open_ipc(x, ("x"):rep(81)) end,
       function(x) tp.memory_stats(x) end,
       function(x) tp.set_device(x) end,
       function(x) tp.with_device(x, print) end,
@@ -148,6 +157,13 @@ describe("devices", function()
     assert.equal(1024, p.max_threads_per_block)
     assert.is_true(p.multiprocessors >= 1)
     assert.equal(d:name(), p.name)
+    assert.equal(d:kind(), p.kind)
+    assert.equal(d:index(), p.index)
+    assert.is_true(p.total_memory >= total)
+    assert.same({ major, minor }, { p.capability_major, p.capability_minor })
+    assert.same({ least, greatest }, { p.priority_least, p.priority_greatest })
+    assert.equal(3, #p.max_grid)
+    assert.equal(3, #p.max_block)
   end)
 
   it("have the priorities of a GPU", function()

@@ -66,6 +66,9 @@ __global__ void spinning(volatile int *p) {
   while (p[0] == 0)
     p[1] = 1;
 }
+__global__ void meeting(int id, int n) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(n));
+}
 }
 ]=])
 local function k(name, ...)
@@ -121,6 +124,8 @@ local FAULTS = {
   { "an assertion", 'k("failing", 5)', 710, "cudaErrorAssert", "failing" },
   { "a trap", 'threads(64, "trapping", 40)', 719, "cudaErrorLaunchFailure",
     "trapping" },
+  { "a barrier that there is not", 'k("meeting", 99, 32)', 715,
+    "cudaErrorIllegalInstruction", "meeting" },
   { "recursion past the stack", 'k("deep", b)', 700,
     "cudaErrorIllegalAddress", "deep" },
 }

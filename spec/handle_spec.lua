@@ -25,8 +25,15 @@ local MAKE = {
     shared_module = shared_module or program("handle", SOURCE)
     return shared_module:kernel "touch"
   end,
+  Graph = function() return tp.capture(function() end) end,
+  Texture = function()
+    local b <close> = tp.buffer("f32", 4)
+    return tp.texture(b)
+  end,
+  Surface = function() return tp.surface("f32", { width = 4 }) end,
 }
-local TYPES = { "Stream", "Event", "Buffer", "Module", "Kernel" }
+local TYPES = { "Stream", "Event", "Buffer", "Module", "Kernel", "Graph",
+  "Texture", "Surface" }
 
 local function message_of(fn, ...)
   local ok, message = pcall(fn, ...)
@@ -105,6 +112,75 @@ for _, name in ipairs(TYPES) do
   end)
 end
 
+describe("a closed handle", function()
+  local open, touch
+  setup(function()
+    open, touch = tp.zeros("i32", 64), MAKE.Kernel()
+  end)
+  teardown(function()
+    open:close()
+    touch:close()
+    open, touch = nil, nil
+  end)
+
+  local function run_task(x) tp.run(function() tp.await(x) end) end
+  local function texture(fn)
+    local t <close> = tp.texture(open)
+    fn(t)
+  end
+  -- What takes a handle of that type, apart from the calls in stream_spec.
+  local USES = {
+    stream = { function(s) touch:launch({ grid = 1, block = 1, stream = s }) end,
+      function(s) touch:bind { grid = 1, block = 1, stream = s } end,
+      function(s) tp.benchmark(print, { stream = s }) end,
+      function(s) tp.capture(s, print) end,
+      function(s) tp.capture({ stream = s }, print) end,
+      function(s) open:copy_to(open, { count = 1, at = 5, stream = s }) end,
+      function(s) open:dlpack { stream = s } end,
+      function(s) tp.zeros("i32", 1, { stream = s }) end,
+      function(s) texture(function(t) t:copy_to(open, { stream = s }) end) end,
+      function(s)
+        local g <close> = tp.capture(function() end)
+        g:launch(s)
+      end,
+      function(s)
+        local e <close> = tp.Event()
+        e:record(s)
+      end,
+      function(s)
+        local e <close> = tp.Event()
+        e:wait(s)
+      end,
+      function(s) s:on_complete(print) end, run_task },
+    event = { function(e) tp.default_stream():wait_event(e) end,
+      function(e) tp.default_stream():record_event(e) end,
+      function(e)
+        local start <close> = tp.Event(true)
+        start:elapsed_time(e)
+      end, run_task },
+    buffer = { function(b) tp.texture(b) end, function(b) open:write(b) end,
+      function(b) texture(function(t) t:write(b) end) end,
+      function(b) texture(function(t) t:copy_to(b) end) end,
+      function(b) tp.capture(function() tp.graph_if(b, print) end) end,
+      function(b) tp.kernels.sum(b) end },
+    graph = { function(g)
+      local whole <close> = tp.capture(function() end)
+      whole:add(g)
+    end },
+    module = { function(m) tp.link { m } end },
+  }
+  for word, uses in pairs(USES) do
+    it("is no argument: " .. word, function()
+      local handle = MAKE[word:gsub("^%l", string.upper)]()
+      handle:close()
+      for i, use in ipairs(uses) do
+        assert.matches("attempt to use a closed " .. word,
+          message_of(use, handle), 1, true, i)
+      end
+    end)
+  end
+end)
+
 describe("a closed buffer", function()
   it("refuses # and serves as no argument", function()
     local closed = tp.buffer("i32", 4)
@@ -118,6 +194,8 @@ describe("a closed buffer", function()
       function() touch:launch({ grid = 1, block = 1 }, closed) end,
       function() touch:bind { grid = 1, block = 1 } (closed) end,
       function() touch:forall(1, closed) end,
+      function() return closed[1] end,
+      function() closed[1] = 1 end,
     } do
       assert.matches("closed buffer", message_of(call))
     end
@@ -147,6 +225,30 @@ describe("an unknown option", function()
     end, "grid, block, shared, stream, cooperative, cluster" },
     benchmark = { function(o) tp.benchmark(print, o) end,
       "count, min_time, stream, warmup" },
+    zeros = { function(o) tp.zeros("i32", 1, o) end, "stream, device" },
+    pinned = { function(o) tp.pinned("i32", 1, o) end, "device" },
+    managed = { function(o) tp.managed("i32", 1, o) end, "device" },
+    read_file = { function(o) tp.read_file("/dev/null", "u8", o) end,
+      "offset, count, device" },
+    load = { function(o) tp.load("", o) end, "untrusted, relocatable" },
+    compile_async = { function(o) tp.compile_async(SOURCE, o) end,
+      "name, std, " },
+    map = { function(o) tp.map("y = x", { x = "f32*", y = "f32*" }, o) end,
+      "preamble" },
+    capture = { function(o) tp.capture(o, print) end, "params, mode, stream" },
+    texture = { function(o)
+      local b <close> = tp.buffer("f32", 4)
+      tp.texture(b, o)
+    end, "width, height, " },
+    surface = { function(o) tp.surface("f32", o) end, "width, height, " },
+    dlpack = { function(o)
+      local b <close> = tp.buffer("f32", 4)
+      b:dlpack(o)
+    end, "stream" },
+    random_uniform = { function(o)
+      local b <close> = tp.buffer("f32", 4)
+      tp.kernels.random_uniform(b, o)
+    end, "high, low, offset, seed" },
   }
   for name, row in pairs(OPTIONS) do
     it("of " .. name .. " is named, with those there are", function()

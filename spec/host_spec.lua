@@ -392,6 +392,26 @@ describe("the prompt", function()
     assert.matches("still here\n", r.stdout, 1, true)
   end)
 
+  -- script(1) gives a terminal; its options go through a shell.
+  it("comes by itself on a terminal only", function()
+    if run.command({ "sh", "-c", "command -v script" }).status ~= 0 then
+      pending "needs script(1)"
+      return
+    end
+    local function typed(options)
+      return run.command({ "script", "-qec", COMMAND .. options, "/dev/null" },
+        options_of { stdin = "x = 40\nx + 2\n" }).stdout:gsub("\r", "")
+    end
+    assert.matches("\ntpstream [^\n]*simulated device is used[^\n]*\n.*> 42\n",
+      "\n" .. typed "")
+    assert.not_matches("42", typed " -e 'y = 1'")
+    assert.not_matches("simulated device is used", typed " -e 'y = 1'")
+    assert.matches("^.*Lua 5%.4.*Lua%.org", typed " -v")
+    assert.not_matches("42", typed " -v")
+    local r = tpstream({}, { stdin = "x = 40\nprint(x + 2)\n" })
+    assert.equal("42\n", r.stdout)
+  end)
+
   it("has the module ready", function()
     local r = prompt "tp = require 'tpstream'\ntp.device_count() >= 0\n"
     assert.matches("> true\n", r.stdout, 1, true)

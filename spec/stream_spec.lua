@@ -247,6 +247,19 @@ describe("query and synchronize", function()
     assert.is_true(s:synchronize(math.huge))
   end)
 
+  it("wait no less than a fraction of a millisecond says", function()
+    local s <close> = tp.Stream()
+    local g <close> = gate.new()
+    g:hold(s)
+    local e <close> = s:record_event()
+    for _, waiting in ipairs { s, e } do
+      local took = tp.benchmark(function() waiting:synchronize(0.75) end,
+        { count = 3, warmup = 0 }).cpu.min
+      assert.is_true(took >= 0.75, took)
+    end
+    g:open()
+  end)
+
   it("refuse a negative timeout and NaN", function()
     local s <close> = tp.Stream()
     for _, bad in ipairs { -1.0, -0.001, -math.huge } do

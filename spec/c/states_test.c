@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * A program around the library: the ends of Lua states, in 120 orders and three
- * ways, and two states on two threads. What ends a process, or a device, happens
+ * ways, two states on two threads, and what each has for itself. What ends a process, or a device, happens
  * in a forked child; so those tests come first, before this process has a
  * thread of the simulated device's.
  *
@@ -72,7 +72,7 @@ static lua_State *open_state(void) {
 
 /* Runs a script with arguments; false: it failed, which is said. */
 static bool run(lua_State *L, const char *script, const char *a, const char *b,
-                int n) {
+                lua_Integer n) {
   int status = luaL_loadbuffer(L, script, strlen(script), "=script");
   if (status == LUA_OK) {
     lua_pushstring(L, a);
@@ -81,7 +81,8 @@ static bool run(lua_State *L, const char *script, const char *a, const char *b,
     status = lua_pcall(L, 3, 0, 0);
   }
   if (status == LUA_OK) return true;
-  fprintf(stderr, "%s %s %d: %s\n", a, b, n, luaL_tolstring(L, -1, NULL));
+  fprintf(stderr, "%s %s %lld: %s\n", a, b, (long long)n,
+          luaL_tolstring(L, -1, NULL));
   lua_pop(L, 2);
   return false;
 }
@@ -247,6 +248,53 @@ static void a_fault_is_for_both(void **state) {
   assert_int_equal(status, 0);
 }
 
+/* ---- what belongs to one state ------------------------------------------- */
+
+static const char owner[] = "tp = require 'tpstream'\n"
+                            "s = tp.Stream { priority = -1 }\n"
+                            "tp.set_stream(s)\n"
+                            "tp.strict(true)\n"
+                            "tp.memory_limit(1000)\n"
+                            "s:on_complete(function() called = true end)\n"
+                            "handle = s:handle()\n";
+
+/* The other's stream is a foreign one here: used, closed, left to its owner. */
+static const char guest[] =
+    "tp = require 'tpstream'\n"
+    "local _, _, handle = ...\n"
+    "assert(tp.current_stream() == tp.default_stream())\n"
+    "assert(tp.strict(false) == false)\n"
+    "assert(tp.memory_limit() > 1000)\n"
+    "local s = tp.ExternalStream(handle)\n"
+    "assert(s:handle() == handle and s:priority() == -1 and s:id() > 0)\n"
+    "assert(rawequal(s, tp.ExternalStream(handle)))\n"
+    "local b = tp.zeros('i32', 4, { stream = s })\n"
+    "tp.with_stream(s, b.fill, b, 7)\n"
+    "tp.default_stream():wait_stream(s)\n"
+    "assert(b:read()[4] == 7)\n"
+    "s:close()\n"
+    "assert(tostring(s):find 'closed')\n"
+    "assert(tp.poll() == 0)\n";
+
+static const char owner_again[] =
+    "assert(not called and tp.current_stream() == s)\n"
+    "local b <close> = tp.buffer('i32', { 1, 2, 3 })\n"
+    "assert(b:read()[3] == 3 and called)\n"
+    "assert(tp.strict(false) == true and tp.memory_limit() == 1000)\n"
+    "tp.set_stream(tp.default_stream())\n"
+    "s:close()\n";
+
+static void each_state_has_its_own(void **state) {
+  (void)state;
+  lua_State *a = open_state(), *b = open_state();
+  assert_true(run(a, owner, "owner", "begins", 0));
+  lua_getglobal(a, "handle");
+  assert_true(run(b, guest, "guest", "of a stream", lua_tointeger(a, -1)));
+  lua_close(b);
+  assert_true(run(a, owner_again, "owner", "goes on", 0));
+  lua_close(a);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(at_the_end),
@@ -256,6 +304,7 @@ int main(void) {
       cmocka_unit_test(a_fault_is_for_both),
       cmocka_unit_test(two_states_work),
       cmocka_unit_test(one_closes_while_one_works),
+      cmocka_unit_test(each_state_has_its_own),
   };
   return cmocka_run_group_tests_name("states", tests, NULL, NULL);
 }
