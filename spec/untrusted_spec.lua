@@ -326,7 +326,7 @@ print(select(2, pcall(tp.load, "\127ELF\0")).message)
 print(pcall(tp.load, ".version 8.0\n.target sm_70\n.address_size 64\n"))]]
     f:close()
     local r = run.lua { "--untrusted", script }
-    assert.equal("tpstream.Module (0 kernels, 1 variables)\n"
+    assert.equal("tpstream.Module (0 kernels, 1 variable)\n"
       .. ("reads no other file\n"):rep(3)
       .. "an untrusted image must be PTX: CUBIN and fatbin are machine code, "
       .. "which can't be checked\n"
@@ -342,5 +342,7 @@ print(pcall(tp.load, ".version 8.0\n.target sm_70\n.address_size 64\n"))]]
     assert.same({}, m:kernels())
     assert.matches("unknown option 'trusted'",
       failure(tp.load, "x", { trusted = true }), 1, true)
+    assert.matches("field 'untrusted': boolean expected, got number",
+      failure(tp.load, m:ptx(), { untrusted = 1 }), 1, true)
   end)
 end)

@@ -69,7 +69,8 @@ static bool is_image(const char *text, size_t size) {
 /* Machine code can't be checked by anybody; PTX is, before a driver sees it. */
 static int check_trust(lua_State *L, const char *bytes, size_t size) {
   tps_error err;
-  if (memchr(bytes, '\0', size) == NULL || !tps_untrusted(L, 2)) return 0;
+  bool untrusted = tps_untrusted(L, 2);
+  if (!untrusted || memchr(bytes, '\0', size) == NULL) return 0;
   tps_fail(&err, TPS_INVALID_IMAGE,
            "an untrusted image must be PTX: CUBIN and fatbin are machine code, "
            "which can't be checked");
@@ -277,14 +278,19 @@ static int module_fidelity(lua_State *L) {
   return 1;
 }
 
+static void push_contents(lua_State *L, int kernels, int variables) {
+  lua_pushfstring(L, "tpstream.Module (%d kernel%s, %d variable%s)", kernels,
+                  kernels == 1 ? "" : "s", variables,
+                  variables == 1 ? "" : "s");
+}
+
 static int module_tostring(lua_State *L) {
   tps_lua_module *box = (tps_lua_module *)tps_check(L, 1, TPS_TYPE_MODULE);
   if (box->module == NULL || box->module->closed)
     lua_pushliteral(L, "tpstream.Module (closed)");
   else
-    lua_pushfstring(L, "tpstream.Module (%d kernels, %d variables)",
-                    (int)box->module->desc.kernel_count,
-                    (int)box->module->desc.global_count);
+    push_contents(L, (int)box->module->desc.kernel_count,
+                  (int)box->module->desc.global_count);
   return 1;
 }
 
