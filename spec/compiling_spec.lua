@@ -126,7 +126,7 @@ print(select(2, pcall(require "tpstream".compile, "x", { options = { "-?" } })))
 
   it("words as the sources do what other machines say", function()
     local patterns = formats "src/rtc/*.c src/runtime/*.c src/lua/*.c"
-    local function known(text)
+    local function is_known(text)
       text = text:gsub("^kernel '.-': argument #.-: ", "")
       for _, pattern in ipairs(patterns) do
         if text:find(pattern) then return true end
@@ -136,7 +136,7 @@ print(select(2, pcall(require "tpstream".compile, "x", { options = { "-?" } })))
     local messages = messages_of_others(page)
     assert.is_true(#messages > 10)
     for _, message in ipairs(messages) do
-      assert(known(message), "no such message: " .. message)
+      assert(is_known(message), "no such message: " .. message)
     end
   end)
 

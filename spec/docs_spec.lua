@@ -2,7 +2,8 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- Every program in the documentation runs and prints what stands behind its "-->",
--- blanks apart, "…" standing for anything.
+-- blanks apart, "…" standing for anything. (Those of docs/compiling.md are
+-- compiling_spec.lua's.)
 local run = require "spec.support.run"
 
 local function read(path)
@@ -33,22 +34,36 @@ local function kept(list, output)
   return true
 end
 
-for _, path in ipairs { "docs/streams.md", "docs/reference.md" } do
-  describe("the programs of " .. path, function()
-    local text = read(path)
-    for at, code in text:gmatch "()```lua\n(.-)```" do
-      local _, line = text:sub(1, at):gsub("\n", "")
-      if code:find('require "tpstream"', 1, true) then
-        it(("at line %d"):format(line + 1), function()
-          local r = run.script(code)
-          assert.equal(0, r.status, r.stderr)
-          local ok, missing = kept(promises(code), r.stdout)
-          assert(ok, ("not printed: %s\n%s"):format(missing, r.stdout))
-        end)
-      end
-    end
-  end)
+local function pages()
+  local list = { "README.md" }
+  local names <close> = assert(io.popen "ls docs/*.md")
+  for path in names:lines() do
+    if path ~= "docs/compiling.md" then list[#list + 1] = path end
+  end
+  return list
 end
+
+local programs = 0
+
+for _, path in ipairs(pages()) do
+  local text = read(path)
+  for at, code in text:gmatch "()```lua\n(.-)```" do
+    local _, line = text:sub(1, at):gsub("\n", "")
+    programs = programs + 1
+    describe("the program of " .. path, function()
+      it(("at line %d"):format(line + 1), function()
+        local r = run.script(code)
+        assert.equal(0, r.status, r.stderr)
+        local ok, missing = kept(promises(code), r.stdout)
+        assert(ok, ("not printed: %s\n%s"):format(missing, r.stdout))
+      end)
+    end)
+  end
+end
+
+describe("the documentation", function()
+  it("has programs", function() assert.is_true(programs >= 25, programs) end)
+end)
 
 describe("the tutorial's pipeline", function()
   it("gives the same under seeds: no wait is missing", function()
