@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * What the operations of bench/launch.lua and bench/graph.lua cost in straight C on cudart: the
- * yardstick for what Lua adds. For each one a line
+ * What the operations of bench/launch.lua and bench/graph.lua cost in straight C
+ * on cudart: the yardstick for what Lua adds. For each one a line
  *   name <TAB> median <TAB> least <TAB> most
  * in microseconds a call, of nine repetitions.
  *
@@ -48,14 +48,15 @@ enum {
   BATCH = 500, /* a stream takes about 1000 launches before a launch waits */
   ELEMENTS = 256,
   BYTES = 1 << 20,
-  NODES = 100
+  NODES = 100,
+  BRANCHES = 10 /* of a wide graph */
 };
 
 static cudaStream_t stream, other;
 static cudaEvent_t event;
 static cudaKernel_t nothing, saxpy;
 static float *x, *y;
-static cudaGraphExec_t graph;
+static cudaGraphExec_t graph, wide;
 
 #define TRY(call)                                                              \
   do {                                                                         \
@@ -128,20 +129,23 @@ static char *compile_image(void) {
 
 /* --- what is measured ----------------------------------------------------- */
 
-static void launch(cudaKernel_t kernel, unsigned threads, void **arguments) {
+static void launch(cudaKernel_t kernel, unsigned threads, void **arguments,
+                   cudaStream_t on) {
   cudaLaunchConfig_t config = {
-      .gridDim = {1, 1, 1}, .blockDim = {threads, 1, 1}, .stream = stream};
+      .gridDim = {1, 1, 1}, .blockDim = {threads, 1, 1}, .stream = on};
   TRY(cudaLaunchKernelExC(&config, kernel, arguments));
 }
 
-static void launch_empty(void) { launch(nothing, 1, NULL); }
+static void launch_empty(void) { launch(nothing, 1, NULL, stream); }
 
-static void launch_args4(void) {
+static void launch_saxpy(cudaStream_t on) {
   float a = 2.0f;
   int n = ELEMENTS;
   void *arguments[] = {&a, &x, &y, &n};
-  launch(saxpy, ELEMENTS, arguments);
+  launch(saxpy, ELEMENTS, arguments, on);
 }
+
+static void launch_args4(void) { launch_saxpy(stream); }
 
 static void record(void) { TRY(cudaEventRecord(event, stream)); }
 
@@ -176,6 +180,32 @@ static void make_graph(void) {
 static void graph_launch(void) {
   if (graph == NULL) make_graph();
   TRY(cudaGraphLaunch(graph, stream));
+}
+
+/* `later` comes after what `earlier` has so far. */
+static void join(cudaStream_t later, cudaStream_t earlier) {
+  TRY(cudaEventRecord(event, earlier));
+  TRY(cudaStreamWaitEvent(later, event, 0));
+}
+
+/* The same number of kernels, in branches side by side. */
+static void make_wide(void) {
+  cudaGraph_t captured;
+  cudaStream_t branches[BRANCHES];
+  for (int i = 0; i < BRANCHES; i++)
+    TRY(cudaStreamCreateWithFlags(&branches[i], cudaStreamNonBlocking));
+  TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  for (int i = 0; i < BRANCHES; i++) join(branches[i], stream);
+  for (int i = 0; i < NODES; i++) launch_saxpy(branches[i % BRANCHES]);
+  for (int i = 0; i < BRANCHES; i++) join(stream, branches[i]);
+  TRY(cudaStreamEndCapture(stream, &captured));
+  TRY(cudaGraphInstantiate(&wide, captured, 0));
+  for (int i = 0; i < BRANCHES; i++) TRY(cudaStreamDestroy(branches[i]));
+}
+
+static void wide_launch(void) {
+  if (wide == NULL) make_wide();
+  TRY(cudaGraphLaunch(wide, stream));
 }
 
 /* --- measuring ------------------------------------------------------------ */
@@ -216,6 +246,8 @@ static const work works[] = {
     {"allocate_free", allocate_free, BATCHES, BATCH, 0},
     {"graph_launch", graph_launch, BATCHES, NODES, 0},
     {"graph_replay", graph_launch, BATCHES, NODES, 1},
+    {"wide_launch", wide_launch, BATCHES, NODES, 0},
+    {"wide_replay", wide_launch, BATCHES, NODES, 1},
 };
 enum { WORKS = sizeof works / sizeof works[0] };
 

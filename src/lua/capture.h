@@ -23,6 +23,7 @@ typedef struct tps_slots {
 } tps_slots;
 
 typedef struct tps_lua_graph {
+  tps_head head;
   tps_graph *graph; /* NULL once closed, and while it is captured */
   tps_slots slots;
 } tps_lua_graph;

@@ -24,18 +24,28 @@ tps_lua_graph *tps_push_graph(lua_State *L) {
 
 tps_lua_graph *tps_check_graph(lua_State *L, int index) {
   tps_lua_graph *box = (tps_lua_graph *)tps_check(L, index, TPS_TYPE_GRAPH);
-  bool closed = tps_lua_of(L)->context == NULL;
-  if (box->graph == NULL || closed)
+  if (TPS_UNLIKELY(box->graph == NULL || box->head.lua->context == NULL))
     tps_box_closed(L, "graph", box->graph == NULL);
   return box;
 }
 
-static int graph_close(lua_State *L) {
-  tps_lua_graph *box = (tps_lua_graph *)tps_check(L, 1, TPS_TYPE_GRAPH);
+static void close_box(tps_lua_graph *box) {
   tps_graph *graph = box->graph;
   box->graph = NULL;
   tps_slots_free(&box->slots);
   tps_graph_free(graph);
+}
+
+static int graph_close(lua_State *L) {
+  close_box((tps_lua_graph *)tps_check(L, 1, TPS_TYPE_GRAPH));
+  return 0;
+}
+
+static int graph_gc(lua_State *L) {
+  tps_lua_graph *box = (tps_lua_graph *)tps_to(L, 1, TPS_TYPE_GRAPH);
+  if (box == NULL) return 0;
+  tps_break_seal(box);
+  close_box(box);
   return 0;
 }
 
@@ -218,33 +228,45 @@ static void launch(lua_State *L, tps_graph *graph, tps_stream *stream,
   tps_raise(L, &err);
 }
 
+/* Queues the graph at 1 on the stream; the Stream is at `index`. */
+static void launch_on(lua_State *L, tps_graph *graph, tps_lua_stream *box,
+                      int index) {
+  if (TPS_UNLIKELY(box->stream == NULL))
+    tps_misuse(L, "attempt to use a closed stream");
+  if (TPS_UNLIKELY(box->stream->capturing))
+    launch_captured(L, graph, box->stream);
+  else launch(L, graph, box->stream, index);
+}
+
+/* g:launch{stream =, name = value}: reading the options may close both. */
+static int launch_with(lua_State *L) {
+  lua_settop(L, 3);
+  if (tps_option_stream_kept(L, 2, "stream", 3) == NULL) {
+    tps_push_stream_of(L, tps_current_stream_box(L, NULL));
+    lua_replace(L, 3);
+  }
+  tps_lua_stream *box = tps_check_stream(L, 3);
+  read_parameters(L, tps_check_graph(L, 1));
+  launch_on(L, tps_check_graph(L, 1)->graph, box, 3);
+  lua_settop(L, 3);
+  return 1;
+}
+
 /* g:launch([s]), g:launch{stream =, name = value} → the stream */
 static int graph_launch(lua_State *L) {
-  tps_check_graph(L, 1);
+  const tps_lua_graph *g = tps_check_graph(L, 1);
   lua_settop(L, 2);
   tps_lua_stream *box;
-  if (lua_istable(L, 2)) {
-    tps_option_stream(L, 2, "stream");
-    tps_option(L, 2, "stream");
-  } else {
-    lua_pushvalue(L, 2);
-  }
-  if (lua_isnil(L, 3)) {
+  if (lua_istable(L, 2)) return launch_with(L);
+  if (lua_isnil(L, 2)) {
     box = tps_current_stream_box(L, NULL);
-    lua_pop(L, 1);
     tps_push_stream_of(L, box);
+    lua_replace(L, 2);
   } else {
-    if (!lua_istable(L, 2)) tps_check_stream(L, 2);
-    box = tps_check_stream(L, 3);
+    box = tps_check_stream(L, 2);
   }
-  const tps_lua_graph *g = tps_check_graph(L, 1);
-  if (lua_istable(L, 2)) read_parameters(L, g);
-  g = tps_check_graph(L, 1);
-  if (box->stream == NULL)
-    return tps_misuse(L, "attempt to use a closed stream");
-  if (box->stream->capturing) launch_captured(L, g->graph, box->stream);
-  else launch(L, g->graph, box->stream, 3);
-  lua_settop(L, 3);
+  launch_on(L, g->graph, box, 2);
+  lua_settop(L, 2);
   return 1;
 }
 
@@ -440,7 +462,7 @@ static int graph_nodes(lua_State *L) {
 }
 
 static const luaL_Reg graph_meta[] = {{"__tostring", graph_tostring},
-                                      {"__gc", graph_close},
+                                      {"__gc", graph_gc},
                                       {"__close", graph_close},
                                       {NULL, NULL}};
 static const luaL_Reg graph_methods[] = {{"close", graph_close},

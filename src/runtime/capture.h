@@ -26,6 +26,7 @@ struct tps_graph_parts {
   tps_keep keep;
   uint32_t ids;            /* given to nodes so far */
   tps_op_list *ops;        /* of all nodes; made when it is built */
+  bool spread;             /* since then: over several devices */
   tps_device_graph *built; /* NULL: at the next launch */
   tps_stream *last;        /* launched there before it was built anew; held */
   uint64_t last_seq;

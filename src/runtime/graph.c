@@ -38,6 +38,14 @@ static int make_ops(struct tps_graph_parts *parts, tps_error *err) {
   return 0;
 }
 
+/* Branches may be of other devices; a body is of its node's. */
+static bool is_spread(const tps_graph_node_list *list,
+                      const tps_device *device) {
+  for (uint32_t i = 0; i < list->count; i++)
+    if (list->nodes[i].device != device) return true;
+  return false;
+}
+
 int tps_graph_build(tps_graph *graph, tps_error *err) {
   struct tps_graph_parts *parts = graph->parts;
   tps_device *device = graph->device;
@@ -45,6 +53,7 @@ int tps_graph_build(tps_graph *graph, tps_error *err) {
   int code = tps_device_fault(device, err);
   if (code == 0) code = make_ops(parts, err);
   if (code != 0) return code;
+  parts->spread = is_spread(&parts->list, device);
   code = device->face->graph_build(device, &parts->list, &parts->built, err);
   if (code == 0) return 0;
   parts->built = NULL;
@@ -152,7 +161,8 @@ static int check_launch(const tps_graph *graph, const tps_stream *stream,
                   tps_device_label(stream->device, b, sizeof b));
 }
 
-/* Branches may be of other devices; a body is of its node's. */
+/* Costs as much as the graph is long, so no launch of one that is built on a
+ * single device comes here. */
 static int check_faults(const tps_graph *graph, tps_error *err) {
   const tps_graph_node_list *list = &graph->parts->list;
   int code = 0;
@@ -166,7 +176,8 @@ int tps_graph_launch(tps_graph *graph, tps_stream *stream,
                      const uint64_t *tokens, tps_error *err) {
   struct tps_graph_parts *parts = graph->parts;
   int code = check_launch(graph, stream, err);
-  if (code == 0) code = check_faults(graph, err);
+  if (code == 0 && (parts->built == NULL || parts->spread))
+    code = check_faults(graph, err);
   if (code != 0) return code;
   if (stream->capturing) return tps_capture_graph(graph, stream, err);
   bool anew = parts->built == NULL;
@@ -246,6 +257,7 @@ int tps_graph_replace(tps_graph *graph, tps_graph *with, bool *in_place,
   parts->keep = fresh->keep;
   parts->ids = fresh->ids;
   parts->ops = fresh->ops;
+  parts->spread = is_spread(&parts->list, graph->device);
   fresh->list = (tps_graph_node_list){0};
   fresh->keep = (tps_keep){0};
   fresh->ops = NULL;
