@@ -62,7 +62,7 @@ tp.current_stream():synchronize()]])
       lines)
   end)
 
-  it("19 asserts", function()
+  it("19 asserts #fault", function()
     local r = script("19_assert_trap.cu", [[
 local input, out = tp.buffer("i32", { 1, 2, 3, 4 }), tp.zeros("i32", 4)
 local kernel = module:kernel "assert_kernel"
@@ -84,7 +84,7 @@ print(ok, e.code)]])
   -- the kernel, which means nothing)
   for flag, code in pairs { [0] = "none", [1] = "cudaErrorLaunchFailure",
     [2] = "none", [3] = "cudaErrorLaunchFailure" } do
-    it("19 trap_kernel " .. flag, function()
+    it("19 trap_kernel " .. flag .. " #fault", function()
       local r = script("19_assert_trap.cu", ([[
 module:kernel "trap_kernel":launch({ grid = 2, block = 32 }, %d)
 local ok, e = pcall(function() tp.current_stream():synchronize() end)

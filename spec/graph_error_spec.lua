@@ -526,7 +526,7 @@ assert(tp.with_device(d[1], a.read, a)[1] == 0)
   end)
 end)
 
-describe("a fault in a graph", function()
+describe("a fault in a graph #fault", function()
   it("names the line of the kernel and that of the launch", function()
     local r = run.script([[
 local tp = require "tpstream"
