@@ -52,26 +52,47 @@ template <bool greatest> struct extreme {
 using min = extreme<false>;
 using max = extreme<true>;
 
-// The first place of the extreme.
+// The first place of the extreme. Of a whole tile the extreme alone is compared: a
+// thread remembers in which one it met the best, where its own elements begin there,
+// and looks for the place when all is done.
 template <bool greatest> struct place {
+  using V = arithmetic<T>;
   struct A {
     i64 at;
-    arithmetic<T> x;
-    i32 unused;
+    V x;
+    i32 in_tile; // the place is one of the thread's in the tile, from `at` on
   };
   static constexpr bool two = false;
-  static __device__ A first(const T *x) { return A{0, arithmetic<T>(x[0]), 0}; }
-  static __device__ A of(T x, T, i64 i) { return A{i, arithmetic<T>(x), 0}; }
+  static __device__ A first(const T *x) { return A{0, V(x[0]), 0}; }
+  static __device__ A of(T x, T, i64 i) { return A{i, V(x), 0}; }
+  static __device__ bool better(V a, V b) {
+    return (greatest ? b > a : b < a) || (b != b && a == a);
+  }
+  static __device__ bool same(V a, V b) { return a == b || (a != a && b != b); }
   static __device__ A merge(A a, A b) {
-    bool a_nan = a.x != a.x, b_nan = b.x != b.x;
-    bool better = (greatest ? b.x > a.x : b.x < a.x) || (b_nan && !a_nan);
-    bool equal = a.x == b.x || (a_nan && b_nan);
-    return better && !a_nan || equal && b.at < a.at ? b : a;
+    return better(a.x, b.x) || same(a.x, b.x) && b.at < a.at ? b : a;
+  }
+  static __device__ A add(A a, const vec<T, N> *u, i64 i) {
+    V x = V(u[0].at[0]);
+#pragma unroll
+    for (int k = 1; k < UNROLL * N; k++)
+      x = extreme<greatest>::merge(x, V(u[k / N].at[k % N]));
+    return better(a.x, x) ? A{i, x, 1} : a;
+  }
+  static __device__ A settle(A a, const T *x) {
+    if (!a.in_tile) return a;
+    x += a.at;
+    int k = 0;
+#pragma unroll 1
+    while (!same(V(x[k]), a.x)) k += k % N < N - 1 ? 1 : (THREADS - 1) * N + 1;
+    return A{a.at + k, a.x, 0};
   }
   static __device__ i64 result(A a) { return a.at + 1; }
 };
 using argmin = place<false>;
 using argmax = place<true>;
+template <class Op> constexpr bool is_place = false;
+template <bool greatest> constexpr bool is_place<place<greatest>> = true;
 
 // Norms are computed in doubles.
 template <class U> struct norm_of { using type = f64; };
@@ -152,7 +173,8 @@ __device__ inline void put(void *out, bool as_element, A a) {
   else *(decltype(r) *)out = r;
 }
 
-// A tile that is there as a whole, and aligned.
+// A tile that is there as a whole, and aligned. O is Op.
+template <class O>
 __device__ inline A add_tile(A a, const T *x, const T *y, i64 i) {
   vec<T, N> u[UNROLL], v[UNROLL];
 #pragma unroll
@@ -160,12 +182,15 @@ __device__ inline A add_tile(A a, const T *x, const T *y, i64 i) {
     u[k] = *(const vec<T, N> *)(x + i + k * THREADS * N);
     v[k] = Op::two ? *(const vec<T, N> *)(y + i + k * THREADS * N) : u[k];
   }
+  if constexpr (op::is_place<O>) return O::add(a, u, i);
+  else {
 #pragma unroll
-  for (int k = 0; k < UNROLL; k++)
+    for (int k = 0; k < UNROLL; k++)
 #pragma unroll
-    for (int j = 0; j < N; j++)
-      a = Op::merge(a, Op::of(u[k].at[j], v[k].at[j], i + k * THREADS * N + j));
-  return a;
+      for (int j = 0; j < N; j++)
+        a = Op::merge(a, Op::of(u[k].at[j], v[k].at[j], i + k * THREADS * N + j));
+    return a;
+  }
 }
 
 // The same element by element.
@@ -180,6 +205,12 @@ __device__ inline A add_rest(A a, const T *x, const T *y, i64 i, i64 n) {
   return a;
 }
 
+// All tiles are done.
+template <class O> __device__ inline A settle(A a, const T *x) {
+  if constexpr (op::is_place<O>) return O::settle(a, x);
+  else return a;
+}
+
 // With one block the result goes to `out`, else one A a block to `partial`.
 extern "C" __global__ void __launch_bounds__(THREADS)
     reduce(const T *x, const T *y, i64 n, void *partial, void *out,
@@ -189,9 +220,10 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   for (i64 tile = (i64)blockIdx.x * TILE; tile < n;
        tile += (i64)gridDim.x * TILE) {
     i64 i = tile + threadIdx.x * N;
-    a = whole && tile + TILE <= n ? add_tile(a, x, y, i) : add_rest(a, x, y, i, n);
+    a = whole && tile + TILE <= n ? add_tile<Op>(a, x, y, i)
+                                  : add_rest(a, x, y, i, n);
   }
-  a = block_reduce(a);
+  a = block_reduce(settle<Op>(a, x));
   if (threadIdx.x != 0) return;
   if (gridDim.x == 1) put(out, as_element, a);
   else ((A *)partial)[blockIdx.x] = a;

@@ -310,6 +310,30 @@ describe("min, max, argmin and argmax", function()
     end
   end)
 
+  -- A tile is 16 KiB: the second and third place lie where the block of the first
+  -- comes by again, the others in tiles that stand alone, or are not whole.
+  it("find the first of equal ones, in whatever tile a thread meets them", function()
+    local n, g = 540 * 4096 + 11, elements.generator(9)
+    local x <close> = tp.zeros("f32", n)
+    local whole <close> = x:slice(1, n - 11)
+    for round = 1, 2 do
+      local places = { n, n - 11, g.int(1, 4096 * 528), 4096 * 528 + 1,
+        4096 * 528 + g.int(1, 4096) }
+      while #places > 0 do
+        local first, inside = n, n
+        for _, at in ipairs(places) do
+          x:write({ round }, at)
+          first = math.min(first, at)
+          if at <= n - 11 then inside = math.min(inside, at) end
+        end
+        assert.equal(first, one(K.argmax(x)))
+        if inside < n then assert.equal(inside, one(K.argmax(whole))) end
+        x:fill(0)
+        table.remove(places, g.int(1, #places))
+      end
+    end
+  end)
+
   it("of no elements there is none", function()
     local x <close> = tp.zeros("f32", 0)
     for _, name in ipairs { "min", "max", "argmin", "argmax" } do
