@@ -150,6 +150,10 @@ function(tps_add_bench)
     target_link_libraries(bench_raw PRIVATE tps_flags tps_cudart
                           tps_lua_headers)
     set_target_properties(bench_raw PROPERTIES PREFIX "")
+    add_library(bench_pipeline MODULE ${CMAKE_SOURCE_DIR}/bench/pipeline.c)
+    target_link_libraries(bench_pipeline PRIVATE tps_flags tps_cudart
+                          tps_lua_headers)
+    set_target_properties(bench_pipeline PROPERTIES PREFIX "")
     # NVRTC's header alone: the library is opened when it runs.
     add_library(bench_nvrtc MODULE ${CMAKE_SOURCE_DIR}/bench/nvrtc.c)
     target_link_libraries(bench_nvrtc PRIVATE tps_flags tps_cudart
