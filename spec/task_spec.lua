@@ -864,3 +864,142 @@ pcall(tp.run)]]
     assert.equal("", r.stderr)
   end)
 end)
+
+describe("nothing is lost", function()
+  -- Remembers its done; what gives it up counts, and raises the object if any.
+  local function awaitable(object)
+    local x = { stopped = 0 }
+    return setmetatable(x, {
+      __await = function(_, done)
+        x.done = done
+        return function()
+          x.stopped = x.stopped + 1
+          if object ~= nil then error(object, 0) end
+        end
+      end,
+    })
+  end
+
+  it("when what gives up a wait raises", function()
+    local object, heard = {}, {}
+    local bad, a, b = awaitable(object), awaitable(object), awaitable()
+    local task = tp.spawn(function() tp.sleep(1) return "result" end)
+    for i = 1, 3 do
+      tp.spawn(function()
+        local which, value = tp.await_any(bad, a, task, b)
+        heard[#heard + 1] = which .. value
+      end)
+      tp.spawn(function()
+        local value = tp.await(task)
+        heard[#heard + 1] = i .. value
+      end)
+    end
+    assert.equal(object, raised(tp.run))
+    tp.run()
+    table.sort(heard)
+    assert.equal("1result 2result 3result 3result 3result 3result",
+      table.concat(heard, " "))
+    assert.same({ 3, 3, 3 }, { bad.stopped, a.stopped, b.stopped })
+  end)
+
+  it("when a foreign loop ends the wait and the rest can't be given up",
+    function()
+      local object = {}
+      local good, bad = awaitable(), awaitable(object)
+      local t = tp.spawn(tp.await_any, bad, good)
+      tp.poll()
+      assert.is_true(good.done(true, 7)) -- its caller hears nothing of it
+      assert.equal(object, raised(tp.poll))
+      tp.run()
+      assert.same({ 2, 7 }, { tp.run(tp.await, t) })
+      local heard
+      tp.spawn(function() heard = raised(tp.await_all, bad, good) end)
+      tp.poll()
+      good.done(false, "no")
+      assert.equal(object, raised(tp.poll))
+      assert.equal("no", heard)
+    end)
+
+  it("when a wait can't begin and what began can't be given up", function()
+    local object, begun = {}, awaitable "stop"
+    local unable = setmetatable({}, {
+      __await = function() error(object) end,
+    })
+    local seen
+    tp.spawn(function()
+      seen = raised(tp.await_all, begun, unable)
+    end)
+    assert.equal("stop", raised(tp.run))
+    assert.equal(object, seen)
+    tp.run()
+  end)
+
+  it("when a cancelled task's wait can't be given up", function()
+    local closed, heard = false, nil
+    local t = tp.spawn(function()
+      local _ <close> = setmetatable({}, { __close = function()
+        closed = true
+      end })
+      tp.await(awaitable "stop")
+    end)
+    tp.spawn(function() heard = raised(tp.await, t) end)
+    tp.poll()
+    assert.equal("stop", raised(t.cancel, t))
+    assert.is_true(closed)
+    assert.equal("cancelled", t:status())
+    tp.run()
+    assert.matches("the task was cancelled", heard)
+  end)
+
+  it("the second such error is a warning", function()
+    local r = run.script [[
+local tp = require "tpstream"
+warn "@on"
+local function bad(text)
+  return setmetatable({}, {
+    __await = function() return function() error(text, 0) end end,
+  })
+end
+tp.spawn(tp.await_any, bad "one", tp.spawn(tp.sleep, 1), bad "two")
+print(pcall(tp.run))
+tp.run()]]
+    assert.equal("false\tone\n", r.stdout)
+    assert.equal("Lua warning: tpstream: error in giving up a wait: two\n",
+      r.stderr)
+  end)
+
+  it("of many results", function()
+    local n, heard = 200000, 0
+    local values = {}
+    for i = 1, n do values[i] = i end
+    local function many() return table.unpack(values) end
+    local function check(first, ...)
+      assert.equal(n - 1, select("#", ...))
+      assert.equal(1, first)
+      heard = heard + 1
+    end
+    tp.run(function()
+      local t = tp.spawn(function() tp.sleep(1) return many() end)
+      for _ = 1, 3 do
+        tp.spawn(function() check(tp.await(t)) end)
+        tp.spawn(function()
+          local other <close> = tp.spawn(tp.sleep, 1e6)
+          check(select(2, tp.await_any(other, t)))
+        end)
+        tp.spawn(function()
+          local none, first = tp.await_all(tp.spawn(function() end), t)
+          assert.is_nil(none)
+          assert.equal(1, first)
+          heard = heard + 1
+        end)
+      end
+      check(tp.await(t))
+      local x = awaitable()
+      tp.spawn(function() check(tp.await(x)) end)
+      coroutine.yield()
+      assert.is_true(x.done(true, many()))
+    end)
+    check(tp.run(many))
+    assert.equal(12, heard)
+  end)
+end)

@@ -32,12 +32,43 @@ local foreign = false -- tp.wakeup_fd has been called
 local live, live_count = {}, 0 -- tasks that have not ended
 local first, last -- of those that can go on, a list by task.next
 local outside = 0 -- elements of waits that are no tasks
-local failure -- {error}: the first of the step that nobody waited for
+local failed, failure = false, nil -- the first error that nobody waited for
 local told -- {error, traceback}: the last of those, ever
 local ids = 0
 local NONE = { n = 0 } -- results of most
 local CANCELLED = { n = 2, "the task was cancelled", true }
 local NO_MEMORY = { n = 1, "not enough memory" }
+
+-- ---- errors that nobody waits for ------------------------------------------
+
+-- After a fault every task has the same to say.
+local function is_repeated(object)
+  if rawequal(object, failure) then return true end
+  return type(object) == "table" and type(failure) == "table"
+    and getmetatable(object) == getmetatable(failure)
+    and rawequal(object.message, failure.message)
+end
+
+-- One comes out of tp.run or tp.poll, others are warnings. False: it is none or a
+-- warning. Allocates nothing for the first.
+local function complain(what, object)
+  if not failed then
+    failed, failure = true, object
+    if foreign and not stepping then host.arm(0) end
+    return true
+  elseif not is_repeated(object) then
+    local fine, message = pcall(tostring, object)
+    warn("tpstream: error in ", what, ": ", fine and message or type(object))
+  end
+  return false
+end
+
+local function surface()
+  if not failed then return end
+  local object = failure
+  failed, failure = false, nil
+  error(object, 0)
+end
 
 -- The running task, which must be able to yield.
 local function check_task(name)
@@ -76,33 +107,38 @@ local function suspend(w)
   yield()
 end
 
--- Ends what is left of it.
+-- Ends what is left of it. All are stopped, whatever one of them raises.
 local function abandon(w)
-  w.asleep = false
+  local stops = w.stops
+  w.asleep, w.stops = false, false
   outside = outside - w.outside
   w.outside = 0
+  for i = 1, w.n do w[i] = false end
+  if not stops then return end
   for i = 1, w.n do
-    w[i] = false
-    local stop = w.stops and w.stops[i]
-    if stop then stop() end
+    if stops[i] then
+      local ok, object = pcall(stops[i])
+      if not ok then complain("giving up a wait", object) end
+    end
   end
-  w.stops = false
 end
 
--- Begins to wait for x as element i.
+-- Begins to wait for x as element i. What it comes to is told as a table, as
+-- table.pack makes it: arguments without end would not fit the stack.
 local function begin(w, i, x)
   local inside = getmetatable(x) == TASK
   local counted = false
   local function done(ok, ...) -- again, if it fails for want of memory
     if not w[i] then return false end
+    local r = inside and (...) or select("#", ...) > 0 and pack(...) or NONE
+    w[i] = false
+    if w.stops then w.stops[i] = nil end
     if counted then
       counted = false
       w.outside = w.outside - 1
       outside = outside - 1
     end
-    w:told(i, ok, ...)
-    w[i] = false
-    if w.stops then w.stops[i] = nil end
+    w:told(i, ok, r)
     return true
   end
   w[i] = done
@@ -119,32 +155,31 @@ local function begin(w, i, x)
   end
 end
 
-local function settle(w, ok, ...)
-  w.over, w.results = "failed", NO_MEMORY
+local function settle(w, ok, r)
+  w.over, w.results = ok and "done" or "failed", r
   wake(w)
-  w.results = select("#", ...) > 0 and pack(...) or NONE
-  if ok then w.over = "done" end
 end
 
-local function told_one(w, _, ok, ...)
-  if not w.over then settle(w, ok, ...) end
+local function told_one(w, _, ok, r)
+  if not w.over then settle(w, ok, r) end
 end
 
-local function told_any(w, i, ok, ...)
+local function told_any(w, i, ok, r)
   if w.over then return end
-  if ok then settle(w, true, i, ...) else settle(w, false, ...) end
+  w.which = i
+  settle(w, ok, r)
   abandon(w)
 end
 
-local function told_all(w, i, ok, ...)
+local function told_all(w, i, ok, r)
   if w.over then return end
   if not ok then
-    settle(w, false, ...)
+    settle(w, false, r)
     return abandon(w)
   end
-  w.values[i] = (...)
+  w.values[i] = r[1]
   w.left = w.left - 1
-  if w.left == 0 then settle(w, true, unpack(w.values, 1, w.n)) end
+  if w.left == 0 then settle(w, true, w.values) end
 end
 
 -- What the wait has come to. An error that came without a place of its own
@@ -152,7 +187,10 @@ end
 local function result(w)
   if not w.over then suspend(w) end
   local r = w.results
-  if w.over == "done" then return unpack(r, 1, r.n) end
+  if w.over == "done" then
+    if w.which then return w.which, unpack(r, 1, r.n) end
+    return unpack(r, 1, r.n)
+  end
   local object, placeless = r[1], r[2]
   if placeless and type(object) == "table" then
     object.position = where():gsub(": $", "")
@@ -212,7 +250,7 @@ function tp.await_all(...)
   local n = select("#", ...)
   local w = {
     n = n, outside = 0, task = check_task "await_all", told = told_all,
-    name = "await_all", left = n, values = {}, results = NONE,
+    name = "await_all", left = n, values = { n = n }, results = NONE,
   }
   if n == 0 then return end
   begin_all(w, ...)
@@ -246,10 +284,11 @@ end
 
 -- ---- tasks -----------------------------------------------------------------
 
--- The task's first part runs at once, so that what is current then stays so.
+-- The task's first part runs at once, so that what is current then stays so. Its
+-- results are packed here, where a failure is the task's own.
 local function body(fn, ...)
   yield()
-  return fn(...)
+  return pack(fn(...))
 end
 
 local function spawn(fn, ...)
@@ -273,11 +312,11 @@ function tp.spawn(...)
 end
 
 -- Tells those who wait; false: nobody does.
-local function tell_waiters(task, ok, ...)
+local function tell_waiters(task, ok, r)
   local waiters, heard = task.waiters, false
   if not waiters then return false end
   task.waiters = false
-  for i = 1, #waiters do heard = waiters[i](ok, ...) or heard end
+  for i = 1, #waiters do heard = waiters[i](ok, r) or heard end
   return heard
 end
 
@@ -293,10 +332,10 @@ local function retire(task, state)
   live_count = live_count - 1
 end
 
-local function finish(task, ...)
+local function finish(task, results)
   retire(task, "done")
-  if select("#", ...) > 0 then task.results = pack(...) end
-  tell_waiters(task, true, ...)
+  task.results = results
+  tell_waiters(task, true, results)
 end
 
 -- Without the scheduler's own part at the end.
@@ -307,15 +346,6 @@ local function traceback_of(co)
   return (text:gsub("\n\t%(%.%.%.tail calls%.%.%.%)$", ""))
 end
 
--- After a fault every task has the same to say.
-local function is_repeated(object)
-  local one = failure[1]
-  if rawequal(object, one) then return true end
-  return type(object) == "table" and type(one) == "table"
-    and getmetatable(object) == getmetatable(one)
-    and rawequal(object.message, one.message)
-end
-
 local function fail(task, object)
   retire(task, "failed")
   task.results = NO_MEMORY
@@ -324,20 +354,16 @@ local function fail(task, object)
   if not ok then object = other end
   task.trace = traced and text or nil
   task.results = { n = 1, object }
-  if tell_waiters(task, false, object) then return end
-  if not failure then
-    failure = { object }
+  if tell_waiters(task, false, task.results) then return end
+  if complain("a task", object) then
     told = { object, task.trace or "traceback: lost for want of memory" }
-  elseif not is_repeated(object) then
-    local fine, message = pcall(tostring, object)
-    warn("tpstream: error in a task: ", fine and message or type(object))
   end
 end
 
-local function after(task, ok, ...)
+local function after(task, ok, what)
   current = nil
-  if not ok then return fail(task, ...) end
-  if status(task.co) == "dead" then return finish(task, ...) end
+  if not ok then return fail(task, what) end
+  if status(task.co) == "dead" then return finish(task, what) end
   if task.state == "running" then enqueue(task) end -- it yielded by itself
 end
 
@@ -356,11 +382,7 @@ local function step()
       after(task, resume(task.co))
     end
   end
-  if failure then
-    local object = failure[1]
-    failure = nil
-    error(object, 0)
-  end
+  surface()
   return count
 end
 
@@ -406,14 +428,14 @@ local function waits_at(task)
 end
 
 local function deadlock()
-  local list = { unpack(live) }
+  local list = table.move(live, 1, live_count, 1, {})
   table.sort(list, function(a, b) return a.id < b.id end)
   for i, task in ipairs(list) do
     local on = task.wait and task.wait.on
     list[i] = ("task %d waits%s%s"):format(task.id, waits_at(task),
       on and " for task " .. on.id or "")
   end
-  local n = #list
+  local n = live_count
   if n > 5 then list = { unpack(list, 1, 5) } end
   misuse("deadlock: nothing is due, and %d task%s for tasks only: %s%s", n,
     n == 1 and " waits" or "s wait", table.concat(list, "; "),
@@ -438,6 +460,7 @@ function tp.run(fn, ...)
     step()
     if live_count > 0 and not first then idle() end
   end
+  surface()
   if main then return unpack(main.results, 1, main.results.n) end
 end
 
@@ -463,9 +486,10 @@ function Task:cancel()
   retire(self, "cancelled")
   self.results = CANCELLED
   if w then abandon(w) end
-  tell_waiters(self, false, unpack(CANCELLED))
+  tell_waiters(self, false, CANCELLED)
   local ok, object = close(self.co)
   if not ok then error(object, 0) end
+  if not stepping then surface() end
   return true
 end
 
@@ -482,8 +506,7 @@ end
 
 function TASK.__await(task, done)
   if ENDED[task.state] then
-    local r = task.results
-    done(task.state == "done", unpack(r, 1, r.n))
+    done(task.state == "done", task.results)
     return nil
   end
   local waiters = task.waiters or {}
