@@ -133,8 +133,11 @@ static int bench_peer(lua_State *L) {
 
 __attribute__((visibility("default"))) int
 luaopen_bench_pipeline(lua_State *L) {
-  static const luaL_Reg functions[] = {
-    {"now", bench_now}, {"open", bench_open}, {"pipeline", bench_pipeline},
-    luaL_newlib(L, functions);
+  static const luaL_Reg functions[] = {{"now", bench_now},
+                                       {"open", bench_open},
+                                       {"pipeline", bench_pipeline},
+                                       {"peer", bench_peer},
+                                       {NULL, NULL}};
+  luaL_newlib(L, functions);
   return 1;
 }
