@@ -65,6 +65,23 @@ describe("the documentation", function()
   it("has programs", function() assert.is_true(programs >= 25, programs) end)
 end)
 
+describe("the README", function()
+  it("has every environment variable that the sources read", function()
+    local table_of = read "README.md":match "## Environment variables(.-)\n## "
+    local files <close> = assert(io.popen "cat src/*/*.c")
+    local text, count = files:read "a", 0
+    local function has(name)
+      count = count + 1
+      assert(table_of:find("%f[%w_]" .. name .. "%f[^%w_]"), name .. " is missing")
+    end
+    for name in text:gmatch 'getenv%("([%w_]+)"%)' do has(name) end
+    for name in text:gmatch '"(TPSTREAM_[%u_]+)"' do
+      if not name:find "^TPSTREAM_ERROR_" then has(name) end
+    end
+    assert.is_true(count > 20)
+  end)
+end)
+
 describe("the tutorial's pipeline", function()
   it("gives the same under seeds: no wait is missing", function()
     local tp = require "tpstream"

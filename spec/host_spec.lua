@@ -585,6 +585,11 @@ describe("--json", function()
     assert.is_true(#i.devices >= 1)
     assert.is_true(i.nvrtc == "null" or i.nvrtc.path:find "libnvrtc" ~= nil)
     assert.equal(i.nvrtc == "null", i.nvrtc_error ~= "null")
+    assert.is_true(i.nvjitlink == "null"
+      or i.nvjitlink.path:find "libnvJitLink" ~= nil)
+    assert.equal(i.nvjitlink == "null", i.nvjitlink_error ~= "null")
+    assert.is_true(i.cublas == "null" or i.cublas.path:find "libcublas" ~= nil)
+    assert.equal(i.cublas == "null", i.cublas_error ~= "null")
     for _, key in ipairs { "toolkit", "runtime", "driver", "cache" } do
       assert.not_nil(i[key], key)
     end
@@ -615,7 +620,8 @@ describe("--info", function()
     for _, pattern in ipairs {
       "^tpstream +%d+%.%d+%.%d+, /", "\nLua +5%.4%.%d+", "\nCUDA toolkit +%S",
       "\nCUDA runtime +%S", "\nCUDA driver +%S", "\nNVRTC +%S",
-      "\ncache +none", "\n%* sim:0 ", "the simulated device is used",
+      "\nnvJitLink +%S", "\ncuBLAS +%S", "\ncache +none", "\n%* sim:0 ",
+      "the simulated device is used",
       "TPSTREAM_SIM_THREADS +3\n", "TPSTREAM_SIM_MEMORY +%d+ bytes",
     } do
       assert.matches(pattern, r.stdout)
@@ -627,6 +633,35 @@ describe("--info", function()
                        { env = { TPSTREAM_NVRTC = "/nonexistent" } })
     assert.matches("NVRTC +none %(.*looked for in /nonexistent", r.stdout)
     assert.matches("CUDA_HOME", r.stdout, 1, true)
+  end)
+
+  it("says where cuBLAS and nvJitLink are, or were looked for", function()
+    local r = tpstream { "--info" }
+    for _, name in ipairs { "nvJitLink", "cuBLAS" } do
+      local version, path = r.stdout:match("\n" .. name .. " +([%d.]+), (/%S+)\n")
+      assert.is_truthy(version or r.stdout:find(name .. " +none %(.+%)\n"), name)
+      if version then assert.is_truthy(io.open(path), path) end
+    end
+    local without = { env = { TPSTREAM_CUBLAS = "/nonexistent",
+      TPSTREAM_NVRTC = "/nonexistent", LD_LIBRARY_PATH = false } }
+    local shown = tpstream({ "--info" }, without).stdout
+    local i = parse_json(tpstream({ "--info", "--json" }, without).stdout)
+    if not shown:find("built without the CUDA toolkit", 1, true) then
+      local why = "nothing to load at /nonexistent (from TPSTREAM_CUBLAS)"
+      assert.matches("\ncuBLAS        none (" .. why .. ")\n", shown, 1, true)
+      assert.equal(why, i.cublas_error)
+      local other = tpstream({ "--info" }, { env = {
+        TPSTREAM_CUBLAS = "libm.so.6" } }).stdout
+      assert.matches("cuBLAS +none %(/.*libm.* lacks functions with sizes of 64 "
+        .. "bits, which version 12 has%)", other)
+    end
+    if i.nvjitlink == "null" then
+      local why = "nvJitLink, the CUDA linker, was not found: "
+        .. "libnvJitLink.so.13, libnvJitLink.so.12 or libnvJitLink.so, looked "
+        .. "for in the loader's own path"
+      assert.equal(why, i.nvjitlink_error)
+      assert.matches("nvJitLink     none (" .. why .. ")", shown, 1, true)
+    end
   end)
 
   it("tells all but the device when that is not there, and ends with 3", function()

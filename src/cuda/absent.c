@@ -4,6 +4,8 @@
  * Stands in for the CUDA device in a program built without the CUDA toolkit
  * (TPS_NO_CUDA): there are no such devices. The other files of this folder are
  * then left out. */
+#include <stdio.h>
+
 #include "device/device.h"
 #include "device/info.h"
 
@@ -23,3 +25,10 @@ int tps_cuda_device_open(int ordinal, tps_device **out, tps_error *err) {
 }
 
 void tps_cuda_versions(int *driver, int *runtime) { *driver = *runtime = 0; }
+
+void tps_cublas_look(tps_library_info *out) {
+  tps_error err;
+  absent(&err);
+  out->path[0] = out->version[0] = '\0';
+  snprintf(out->why, sizeof out->why, "%s", err.message);
+}

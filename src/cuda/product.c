@@ -9,12 +9,14 @@
  *
  * Its headers are not needed to build: what is used of them is declared here. */
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
 #include "cuda/cuda.h"
+#include "device/info.h"
 
 typedef struct cublasContext *handle_t;
 
@@ -45,6 +47,7 @@ typedef struct library {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static library opened;
+static tps_library_info about; /* once tried */
 static bool tried;
 
 static const char *const names[] = {"libcublas.so.13", "libcublas.so.12",
@@ -62,19 +65,29 @@ static void *open_in(const char *folder, const char *below) {
   return found;
 }
 
+static void *open_chosen(const char *chosen) {
+  void *found = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
+  if (found == NULL) found = open_in(chosen, "");
+  if (found == NULL)
+    snprintf(about.why, sizeof about.why,
+             "nothing to load at %.300s (from TPSTREAM_CUBLAS)", chosen);
+  return found;
+}
+
 static void *open_library(void) {
   const char *chosen = getenv("TPSTREAM_CUBLAS");
   void *found = NULL;
-  if (chosen != NULL && *chosen != '\0') {
-    found = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-    if (found == NULL) found = open_in(chosen, "");
-    return found;
-  }
+  if (chosen != NULL && *chosen != '\0') return open_chosen(chosen);
   for (size_t i = 0; i < NAMES && found == NULL; i++)
     found = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
   if (found == NULL) found = open_in(getenv("CUDA_HOME"), "/lib64");
   if (found == NULL) found = open_in(getenv("CUDA_PATH"), "/lib64");
   if (found == NULL) found = open_in("/usr/local/cuda", "/lib64");
+  if (found == NULL)
+    snprintf(about.why, sizeof about.why,
+             "%s, %s or %s, looked for where the loader looks, in CUDA_HOME, "
+             "CUDA_PATH and /usr/local/cuda",
+             names[0], names[1], names[2]);
   return found;
 }
 
@@ -84,21 +97,52 @@ static bool bind_function(void *from, const char *name, void *slot) {
   return function != NULL;
 }
 
+static bool bind_all(void *from, library *l) {
+  return bind_function(from, "cublasCreate_v2", &l->create) &&
+         bind_function(from, "cublasDestroy_v2", &l->destroy) &&
+         bind_function(from, "cublasSetStream_v2", &l->set_stream) &&
+         bind_function(from, "cublasGemmStridedBatchedEx_64", &l->gemm);
+}
+
+static void describe(void *from) {
+  int (*property)(int which, int *value);
+  int major = 0, minor = 0;
+  struct link_map *map;
+  if (dlinfo(from, RTLD_DI_LINKMAP, &map) == 0)
+    snprintf(about.path, sizeof about.path, "%s", map->l_name);
+  if (bind_function(from, "cublasGetProperty", &property) &&
+      property(0, &major) == STATUS_OK && property(1, &minor) == STATUS_OK)
+    snprintf(about.version, sizeof about.version, "%d.%d", major, minor);
+}
+
+/* Under the lock, once. */
+static void try_library(void) {
+  library l = {0};
+  void *from = open_library();
+  if (from == NULL) return;
+  describe(from);
+  if (bind_all(from, &l)) {
+    opened = l;
+    return;
+  }
+  snprintf(about.why, sizeof about.why,
+           "%.300s lacks functions with sizes of 64 bits, which version 12 has",
+           about.path);
+  about.path[0] = about.version[0] = '\0';
+}
+
 /* NULL: there is none, or one too old for sizes of 64 bits. */
 static const library *get_library(void) {
   pthread_mutex_lock(&lock);
-  if (!tried) {
-    library l;
-    void *from = open_library();
-    tried = true;
-    if (from != NULL && bind_function(from, "cublasCreate_v2", &l.create) &&
-        bind_function(from, "cublasDestroy_v2", &l.destroy) &&
-        bind_function(from, "cublasSetStream_v2", &l.set_stream) &&
-        bind_function(from, "cublasGemmStridedBatchedEx_64", &l.gemm))
-      opened = l;
-  }
+  if (!tried) try_library();
+  tried = true;
   pthread_mutex_unlock(&lock);
   return opened.gemm != NULL ? &opened : NULL;
+}
+
+void tps_cublas_look(tps_library_info *out) {
+  get_library();
+  *out = about;
 }
 
 /* ---- the device's handle ------------------------------------------------- */

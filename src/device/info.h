@@ -15,6 +15,16 @@
  * are 0 in a build without the CUDA toolkit. */
 void tps_cuda_versions(int *driver, int *runtime);
 
+/* A library that is opened when it is first needed. */
+typedef struct tps_library_info {
+  char path[4096];  /* "": there is none that serves */
+  char version[32]; /* "13.1" */
+  char why[512];    /* there is none: where it was looked for, what it lacks */
+} tps_library_info;
+
+/* cuBLAS, for products of matrices on a GPU. Opens it. */
+void tps_cublas_look(tps_library_info *out);
+
 typedef struct tps_sim_settings {
   uint64_t devices;
   uint64_t threads; /* 0: one a processor */

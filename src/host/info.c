@@ -34,6 +34,9 @@ typedef struct info {
   char driver_error[2048];
   const char *nvrtc, *nvrtc_path; /* NULL: nvrtc_error says why */
   tps_error nvrtc_error;
+  const char *linker, *linker_path; /* the same of nvJitLink */
+  tps_error linker_error;
+  tps_library_info cublas;
   tps_rtc_cache cache; /* cache_error: its settings make no sense */
   tps_error cache_error;
   tps_sim_settings sim;
@@ -84,6 +87,8 @@ static void find_all(info *i) {
   if (size < 0) i->program[0] = '\0';
   find_driver(i);
   i->nvrtc = tps_rtc_version(&i->nvrtc_path, &i->nvrtc_error);
+  i->linker = tps_rtc_linker_version(&i->linker_path, &i->linker_error);
+  tps_cublas_look(&i->cublas);
   tps_rtc_cache_look(&i->cache, &i->cache_error);
   if (tps_sim_settings_read(&i->sim, &err) != 0)
     snprintf(i->sim_error, sizeof i->sim_error, "%s", err.message);
@@ -105,6 +110,30 @@ static void print_driver(const info *i) {
   }
 }
 
+static void print_cache(const info *i) {
+  if (i->cache_error.message[0] != '\0')
+    printf("cache         none (%s)\n", i->cache_error.message);
+  else if (i->cache.folder == NULL)
+    printf("cache         none: %s\n", i->cache.why);
+  else
+    printf("cache         %s, %" PRIu64 " entr%s\n", i->cache.folder,
+           i->cache.entries, i->cache.entries == 1 ? "y" : "ies");
+}
+
+static void print_libraries(const info *i) {
+  if (i->nvrtc != NULL)
+    printf("NVRTC         %s, %s\n", i->nvrtc, i->nvrtc_path);
+  else
+    printf("NVRTC         none (%s; %s)\n", i->nvrtc_error.message,
+           i->nvrtc_error.hint);
+  if (i->linker != NULL)
+    printf("nvJitLink     %s, %s\n", i->linker, i->linker_path);
+  else printf("nvJitLink     none (%s)\n", i->linker_error.message);
+  if (i->cublas.path[0] != '\0')
+    printf("cuBLAS        %s, %s\n", i->cublas.version, i->cublas.path);
+  else printf("cuBLAS        none (%s)\n", i->cublas.why);
+}
+
 static void print_parts(const info *i) {
   printf("tpstream      %s, %s\n", TPS_VERSION, i->program);
   puts("Lua           " LUA_VERSION_MAJOR "." LUA_VERSION_MINOR
@@ -116,18 +145,8 @@ static void print_parts(const info *i) {
     printf("CUDA runtime  %s, linked statically\n", i->runtime);
   else puts("CUDA runtime  none");
   print_driver(i);
-  if (i->nvrtc != NULL)
-    printf("NVRTC         %s, %s\n", i->nvrtc, i->nvrtc_path);
-  else
-    printf("NVRTC         none (%s; %s)\n", i->nvrtc_error.message,
-           i->nvrtc_error.hint);
-  if (i->cache_error.message[0] != '\0')
-    printf("cache         none (%s)\n", i->cache_error.message);
-  else if (i->cache.folder == NULL)
-    printf("cache         none: %s\n", i->cache.why);
-  else
-    printf("cache         %s, %" PRIu64 " entr%s\n", i->cache.folder,
-           i->cache.entries, i->cache.entries == 1 ? "y" : "ies");
+  print_libraries(i);
+  print_cache(i);
 }
 
 static void print_sim(const info *i) {
@@ -197,6 +216,11 @@ static void write_parts(host_json *json, const info *i) {
   write_part(json, "nvrtc", i->nvrtc, i->nvrtc_path);
   host_json_string(json, "nvrtc_error",
                    i->nvrtc == NULL ? i->nvrtc_error.message : NULL);
+  write_part(json, "nvjitlink", i->linker, i->linker_path);
+  host_json_string(json, "nvjitlink_error",
+                   i->linker == NULL ? i->linker_error.message : NULL);
+  write_part(json, "cublas", i->cublas.version, i->cublas.path);
+  host_json_string(json, "cublas_error", or_null(i->cublas.why));
   if (i->cache.folder != NULL) host_json_cache(json, "cache", &i->cache);
   else host_json_string(json, "cache", NULL);
 }

@@ -4,6 +4,7 @@
  * nvJitLink, opened when something must first be linked for a GPU: it lies beside
  * NVRTC, or where the dynamic loader looks. The library is never closed. */
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ static struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool opened;
+static char path[4096], version[32]; /* once opened */
 
 /* ---- the library --------------------------------------------------------- */
 
@@ -40,22 +42,22 @@ static const char *const file_names[] = {
 /* The folder of NVRTC, owned, or NULL. */
 static char *folder(void) {
   const tps_compiler *compiler = tps_nvrtc_opened();
-  char *path =
+  char *file =
       compiler != NULL ? strdup(compiler->path) : tps_nvrtc_candidate();
-  char *slash = path != NULL ? strrchr(path, '/') : NULL;
+  char *slash = file != NULL ? strrchr(file, '/') : NULL;
   if (slash != NULL) *slash = '\0';
-  if (slash != NULL) return path;
-  free(path);
+  if (slash != NULL) return file;
+  free(file);
   return NULL;
 }
 
 static void *open_file(const char *beside) {
-  char path[4096];
+  char file[4096];
   void *library = NULL;
   for (size_t i = 0; i < FILE_NAMES && library == NULL && beside != NULL; i++)
-    if (snprintf(path, sizeof path, "%s/%s", beside, file_names[i]) <
-        (int)sizeof path)
-      library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (snprintf(file, sizeof file, "%s/%s", beside, file_names[i]) <
+        (int)sizeof file)
+      library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   for (size_t i = 0; i < FILE_NAMES && library == NULL; i++)
     library = dlopen(file_names[i], RTLD_NOW | RTLD_LOCAL);
   return library;
@@ -84,6 +86,16 @@ static const char *bind_all(void *library) {
   return NULL;
 }
 
+static void describe(void *library) {
+  int (*tell)(unsigned *major, unsigned *minor);
+  unsigned major = 12, minor = 0; /* versions before 12.3 don't say */
+  struct link_map *map;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0)
+    snprintf(path, sizeof path, "%s", map->l_name);
+  if (bind_function(library, "nvJitLinkVersion", &tell)) tell(&major, &minor);
+  snprintf(version, sizeof version, "%u.%u", major, minor);
+}
+
 /* Under the lock. */
 static int open_linker(tps_error *err) {
   char *beside = folder();
@@ -101,6 +113,7 @@ static int open_linker(tps_error *err) {
     code =
         tps_fail(err, TPS_COMPILER_MISSING,
                  "nvJitLink lacks %s: version 12 or newer is needed", missing);
+  if (code == 0) describe(library);
   free(beside);
   return code;
 }
@@ -111,6 +124,12 @@ static int need_linker(tps_error *err) {
   opened = code == 0;
   pthread_mutex_unlock(&lock);
   return code;
+}
+
+const char *tps_rtc_linker_version(const char **where, tps_error *err) {
+  if (need_linker(err) != 0) return NULL;
+  *where = path;
+  return version;
 }
 
 /* ---- linking ------------------------------------------------------------- */

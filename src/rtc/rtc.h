@@ -172,5 +172,7 @@ int tps_rtc_cache_clear(uint64_t *left, tps_error *err);
 /* "13.0" once NVRTC has been opened or can be, else NULL with *err filled;
  * *path is where the library lies. Opens it. */
 const char *tps_rtc_version(const char **path, tps_error *err);
+/* The same of nvJitLink. */
+const char *tps_rtc_linker_version(const char **path, tps_error *err);
 
 #endif
