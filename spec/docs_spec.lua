@@ -65,6 +65,25 @@ describe("the documentation", function()
   it("has programs", function() assert.is_true(programs >= 25, programs) end)
 end)
 
+describe("the reference", function()
+  it("has every error code, as the list in C", function()
+    local page, list = read "docs/reference.md", read "src/base/error_codes.h"
+    local rows, count = {}, 0
+    for name, bad, number in page:gmatch "\n| ([%w_]+)([^|\n]-) | (%d+) |" do
+      rows[name] = number .. (bad == "" and "" or "!")
+    end
+    for number, name, bad in list:gmatch 'X%([%u_]+, (%d+), "([%a_]+)",%s*\\?%s*(%d)' do
+      local misuse = number == "10200" or number == "10203" -- strings in Lua
+      if number ~= "0" and not misuse then
+        assert.equal(number .. (bad == "1" and "!" or ""), rows[name], name)
+        count = count + 1
+      end
+    end
+    local _, all = list:gsub("\n  X%(", "")
+    assert.equal(all - 3, count)
+  end)
+end)
+
 describe("the README", function()
   it("has every environment variable that the sources read", function()
     local table_of = read "README.md":match "## Environment variables(.-)\n## "

@@ -81,7 +81,8 @@ describe("map", function()
     k:forall(2, x, y, 0.5)
     assert.same({ 1.0, 1.5 }, y:read())
     local wrong <close> = tp.zeros("bf16", 2)
-    assert.matches("kernel 'map': argument #1", failure(k.forall, k, 2, wrong, y, 1))
+    assert.matches("kernel 'map': argument 'x' %(__half const%*%): a buffer of "
+      .. "float16 expected, got one of bfloat16", failure(k.forall, k, 2, wrong, y, 1))
     local b <close> = tp.map("x = -x", { x = "bf16*" })
     b:forall(2, wrong)
     assert.same({ -0.0, -0.0 }, wrong:read())
@@ -115,6 +116,28 @@ describe("map", function()
     assert.matches('preamble:2: error: identifier "z" is undefined', text)
     text = failure(tp.map, "x = y; y = 2", { x = "f32*", y = "f32" })
     assert.matches("expression:1: error: expression must be a modifiable lvalue", text)
+  end)
+
+  it("names the parameters in errors of a launch", function()
+    local k <close> = tp.map("y = a*x + y", { x = "f32*", y = "f32*", a = "f32" })
+    local x <close> = tp.zeros("f32", 3)
+    local one = { grid = 1, block = 1 }
+    for text, call in pairs {
+      ["kernel 'map': argument 'a' (float): number expected, got string"] =
+        { k.forall, k, 3, x, "1", x },
+      ["kernel 'map': argument 'x' (float const*): tpstream.Buffer or nil expected, "
+        .. "got number"] = { k.forall, k, 3, x, 1, 1 },
+      ["kernel 'map': argument 'n' (long long): 1.5 is not a whole number, as int64 "
+        .. "takes"] = { k.launch, k, one, x, 1, x, 1.5 },
+      ["kernel 'map': 3 arguments expected, got 2 (y, a, x)"] =
+        { k.forall, k, 3, x, 1 },
+      ["kernel 'map': 3 arguments expected, got 4 (y, a, x)"] =
+        { k.forall, k, 3, x, 1, x, 3 },
+      ["kernel 'map': 4 arguments expected, got 0 (y, a, x, n)"] =
+        { k.launch, k, one },
+    } do
+      assert.matches(text, failure(table.unpack(call)), 1, true)
+    end
   end)
 
   it("says what is wrong with the declarations", function()

@@ -199,5 +199,8 @@ return function(expression, declarations, opts)
   local module = tp.compile(source_of(expression, list, assigned, opts.preamble), {
     name = "map", lineinfo = false, headers = lib.headers,
   })
-  return native.counted(module:kernel "map")
+  local parameters = {}
+  for k, d in ipairs(list) do parameters[k] = d.name end
+  parameters[#parameters + 1] = "n"
+  return native.counted(module:kernel "map", table.concat(parameters, ", "))
 end

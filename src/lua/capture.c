@@ -165,20 +165,12 @@ static int parameter_tostring(lua_State *L) {
   return 1;
 }
 
-static TPS_COLD _Noreturn void bad_parameter(lua_State *L,
-                                             const tps_lua_kernel *k,
-                                             uint32_t i, const char *why) {
-  const char *type = k->kernel->desc->params[i].type;
-  tps_misuse(L, "kernel '%s': argument #%u (%s): %s", k->kernel->name, i + 1,
-             type == NULL ? "unknown type" : type, why);
-}
-
 /* The value takes the Parameter's place; a slot for it is made ready. */
 static void resolve(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                     int index, const parameter *p) {
   tps_slots *slots = &tps_lua_of(L)->capture->box->slots;
   if (p->of != tps_lua_of(L)->capture->box)
-    bad_parameter(L, k, i, "a parameter of another capture");
+    tps_bad_argument(L, k, i, "a parameter of another capture");
   uint32_t used = slots->count + slots->pending;
   if (used == slots->capacity) {
     uint32_t capacity = 2 * used + 4;

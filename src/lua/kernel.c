@@ -23,8 +23,10 @@ static void release(tps_lua_kernel *box) {
   box->kernel = NULL;
   free(box->plans);
   free(box->uses);
+  free(box->names);
   box->plans = NULL;
   box->uses = NULL;
+  box->names = NULL;
   box->count = 0;
   if (kernel != NULL) tps_kernel_free(kernel);
 }

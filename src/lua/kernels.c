@@ -7,6 +7,7 @@
 #include "lua/state.h"
 #include "runtime/product.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The text of an embedded file, or nil. */
@@ -45,9 +46,14 @@ static int kernels_is_buffer(lua_State *L) {
   return 1;
 }
 
-/* Kernel → the same, whose forall passes the count on by itself. */
+/* Kernel names → the same, whose messages name its parameters and whose forall
+ * passes the last one, the count, on by itself. */
 static int kernels_counted(lua_State *L) {
-  tps_check_kernel(L, 1)->counted = true;
+  tps_lua_kernel *kernel = tps_check_kernel(L, 1);
+  const char *names = luaL_checkstring(L, 2);
+  free(kernel->names);
+  kernel->names = strdup(names);
+  if (kernel->names == NULL) return luaL_error(L, "not enough memory");
   lua_settop(L, 1);
   return 1;
 }

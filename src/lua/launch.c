@@ -217,7 +217,9 @@ int tps_kernel_forall(lua_State *L) {
   }
   tps_stream *stream = tps_current_stream(L, NULL);
   tps_lua_kernel *k = tps_check_kernel(L, 1);
-  if (k->counted) {
+  if (k->names != NULL) {
+    int given = lua_gettop(L) - 2;
+    if (given + 1 != (int)k->count) tps_bad_count(L, k, k->count - 1, given);
     luaL_checkstack(L, 1, NULL);
     lua_pushinteger(L, n);
   }

@@ -98,11 +98,21 @@ int tps_plan_make(tps_lua_kernel *box, tps_error *err) {
 
 /* ---- failing ------------------------------------------------------------- */
 
+const char *tps_push_parameter(lua_State *L, const tps_lua_kernel *k,
+                               uint32_t i) {
+  const char *name = k->names;
+  if (name == NULL) return lua_pushfstring(L, "#%d", (int)i + 1);
+  for (; i > 0; i--) name += strcspn(name, ",") + 2;
+  lua_pushlstring(L, name, strcspn(name, ","));
+  return lua_pushfstring(L, "'%s'", lua_tostring(L, -1));
+}
+
 void tps_bad_argument(lua_State *L, const tps_lua_kernel *k, uint32_t i,
                       const char *why) {
   const char *type = k->kernel->desc->params[i].type;
-  tps_misuse(L, "kernel '%s': argument #%u (%s): %s", k->kernel->name, i + 1,
-             type == NULL ? "unknown type" : type, why);
+  tps_misuse(L, "kernel '%s': argument %s (%s): %s", k->kernel->name,
+             tps_push_parameter(L, k, i), type == NULL ? "unknown type" : type,
+             why);
 }
 
 static TPS_COLD _Noreturn void bad_type(lua_State *L, const tps_lua_kernel *k,
@@ -147,11 +157,16 @@ static TPS_COLD _Noreturn void bad_bits(lua_State *L, const tps_lua_kernel *k,
   tps_bad_argument(L, k, i, lua_tostring(L, -1));
 }
 
-static TPS_COLD _Noreturn void bad_count(lua_State *L, const tps_lua_kernel *k,
-                                         int given) {
+void tps_bad_count(lua_State *L, const tps_lua_kernel *k, uint32_t expected,
+                   int given) {
+  const char *what = k->kernel->desc->signature;
+  if (k->names != NULL) { /* the first of them, or all */
+    size_t size = expected < k->count ? strlen(k->names) - strlen(", n")
+                                      : strlen(k->names);
+    what = lua_pushlstring(L, k->names, size);
+  }
   tps_misuse(L, "kernel '%s': %u argument%s expected, got %d (%s)",
-             k->kernel->name, k->count, k->count == 1 ? "" : "s", given,
-             k->kernel->desc->signature);
+             k->kernel->name, expected, expected == 1 ? "" : "s", given, what);
 }
 
 /* ---- converting ---------------------------------------------------------- */
@@ -473,7 +488,7 @@ uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
                   tps_device *device) {
   int given = lua_gettop(L) - first + 1;
   uint32_t uses = 0;
-  if ((uint32_t)given != k->count) bad_count(L, k, given);
+  if ((uint32_t)given != k->count) tps_bad_count(L, k, k->count, given);
   if (TPS_UNLIKELY(k->head.lua->capture != NULL))
     tps_capture_arguments(L, k, first);
   for (uint32_t i = 0; i < k->count; i++) {

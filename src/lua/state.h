@@ -520,7 +520,8 @@ typedef struct tps_lua_kernel {
   uint32_t count;
   tps_plan *plans; /* owned */
   tps_use *uses;   /* owned: those of the launch in hand */
-  bool counted;    /* forall passes n itself, as the last argument: tp.map's */
+  char *names;     /* owned, tp.map's alone: its parameters, "x, y, n"; the last
+                      one, the count, is passed by forall itself */
   tps_device *best_device; /* for which best_threads was worked out */
   int64_t best_threads;
 } tps_lua_kernel;
@@ -543,6 +544,12 @@ void tps_capture_arguments(lua_State *L, const tps_lua_kernel *k, int first);
 /* They are part of the launch captured last on the stream. */
 void tps_capture_launched(tps_lua *lua, const tps_stream *stream);
 /* "kernel 'saxpy': argument #1 (float): …" */
+/* Pushes what messages call a parameter: "'x'" if it has a name, else "#1". */
+TPS_COLD const char *tps_push_parameter(lua_State *L, const tps_lua_kernel *k,
+                                        uint32_t i);
+/* Raises the wrong number of arguments: `expected` of the kernel's. */
+TPS_COLD _Noreturn void tps_bad_count(lua_State *L, const tps_lua_kernel *k,
+                                      uint32_t expected, int given);
 TPS_COLD _Noreturn void tps_bad_argument(lua_State *L, const tps_lua_kernel *k,
                                          uint32_t i, const char *why);
 /* struct.c: a struct, or an integer of 128 bits, into the kernel's block. */
