@@ -4,6 +4,7 @@
 -- docs/reference.md, section Tasks.
 local tp = require "tpstream"
 local gate = require "spec.support.gate"
+local pair = require "spec.support.pair"
 local run = require "spec.support.run"
 
 -- What pcall(fn, ...) raises.
@@ -398,6 +399,71 @@ describe("a task", function()
       assert.equal(expected, seen[i])
     end
     assert.equal(tp.default_stream(), tp.current_stream())
+  end)
+
+  it("inherits the stream of every device, and the device", function()
+    local here, there = pair.devices()
+    local s <close> = tp.Stream(here)
+    local t <close> = tp.Stream(there)
+    local other <close> = tp.Stream(there)
+    local third <close> = tp.Stream(here)
+    local function see() -- what is current
+      return tp.current_device(), tp.current_stream(),
+        tp.current_stream(here), tp.current_stream(there)
+    end
+    local seen = {}
+    local function task(name)
+      seen[name] = { see() }
+      coroutine.yield()
+      seen[name .. "_later"] = { see() }
+      seen[name .. "_generator"] = { coroutine.wrap(see)() }
+      tp.await(tp.spawn(function() seen[name .. "_child"] = { see() } end))
+    end
+    tp.with_stream(s, tp.with_stream, t, tp.spawn, task, "both")
+    tp.with_device(here, tp.with_stream, nil, tp.spawn, task, "none")
+    coroutine.wrap(function()
+      tp.set_stream(t)
+      tp.set_stream(s)
+      tp.spawn(task, "set")
+    end)()
+    -- driven where others are current
+    tp.with_stream(third, tp.with_stream, other, tp.run)
+    local none = tp.default_stream
+    for _, when in ipairs { "", "_later", "_generator", "_child" } do
+      assert.same({ there, t, s, t }, seen["both" .. when])
+      assert.same({ here, s, s, t }, seen["set" .. when])
+      assert.same({ here, none(here), none(here), none(there) },
+        seen["none" .. when])
+    end
+  end)
+
+  it("sets the stream of another device for itself alone", function()
+    local here, there = pair.devices()
+    local t <close> = tp.Stream(there)
+    local mine, others
+    tp.spawn(function()
+      tp.set_stream(t)
+      coroutine.yield()
+      mine = tp.current_stream(there)
+    end)
+    tp.spawn(function()
+      coroutine.yield()
+      others = tp.current_stream(there)
+    end)
+    tp.with_device(here, tp.run)
+    assert.equal(t, mine)
+    assert.equal(tp.default_stream(there), others)
+  end)
+
+  it("keeps another device's stream open", function()
+    local here, there = pair.devices()
+    local s <close> = tp.Stream(here)
+    local t = tp.Stream(there)
+    tp.with_stream(t, tp.with_stream, s, tp.spawn, tp.current_stream, there)
+    assert.matches("is current or held by a block", raised(t.close, t))
+    collectgarbage()
+    tp.run()
+    t:close()
   end)
 
   it("keeps its stream open from then on", function()

@@ -21,7 +21,7 @@ local pack, unpack, remove, insert = table.pack, table.unpack, table.remove,
 local create, resume, yield, running, status, close, isyieldable =
   coroutine.create, coroutine.resume, coroutine.yield, coroutine.running,
   coroutine.status, coroutine.close, coroutine.isyieldable
-local current_stream, with_stream = tp.current_stream, tp.with_stream
+local inherit = host.inherit
 
 local Task = {} -- methods
 local TASK = { __name = "tpstream.Task", __index = Task }
@@ -294,10 +294,10 @@ end
 local function spawn(fn, ...)
   ids = ids + 1
   local task = setmetatable({
-    id = ids, co = create(with_stream), state = "new", results = NONE,
+    id = ids, co = create(inherit), state = "new", results = NONE,
     wait = false, waiters = false, place = 0, next = false,
   }, TASK)
-  local ok, message = resume(task.co, current_stream(), body, fn, ...)
+  local ok, message = resume(task.co, running(), body, fn, ...)
   if not ok then error(message, 0) end
   live[live_count + 1] = task
   live_count = live_count + 1

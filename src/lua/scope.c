@@ -35,6 +35,7 @@ typedef struct tps_frame {
   slot *more;
   int more_count;
   bool block; /* of with_stream: its end takes out what was left above it */
+  bool whole; /* of a task: what it has no stream for is the default stream */
   bool busy;  /* one of those kept: a block has it */
 } tps_frame;
 
@@ -180,6 +181,21 @@ static slot *need_slot(lua_State *L, tps_frame *frame, tps_device *device) {
   }
   *s = (slot){device, NULL, false};
   return s;
+}
+
+/* The Stream at `index` becomes that of the slot, which keeps it alive. */
+static void anchor(lua_State *L, slot *s, int index, tps_lua_stream *box) {
+  if (box->anchors == 0) {
+    lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_HELD);
+    lua_pushvalue(L, index);
+    lua_rawsetp(L, -2, box);
+    lua_pop(L, 1);
+  }
+  slot old = *s;
+  *s = (slot){old.device, box, true};
+  box->anchors++;
+  box->holds++;
+  release_slot(L, &old);
 }
 
 /* ---- frames -------------------------------------------------------------- */
@@ -412,6 +428,7 @@ static tps_lua_stream *stream_of(const chain *c, const tps_device *device) {
     for (tps_frame *f = c->tops[i]; f != NULL; f = f->below) {
       const slot *s = find_slot(f, device);
       if (open_slot(s)) return s->box;
+      if (f->whole) return NULL;
     }
   return NULL;
 }
@@ -466,19 +483,30 @@ static int with_done(lua_State *L, int status, lua_KContext k) {
   return lua_gettop(L) - 2;
 }
 
-/* what fn args... → results. The frame on the stack is closed by Lua however
- * the call ends: no pcall, so that results, yields and tracebacks stay as they
- * are. Room on the stack for closing it is made now: later there may be no
- * memory for that. */
-static int call_with(lua_State *L, tps_lua *lua, tps_device *device,
-                     tps_lua_stream *box) {
+/* what fn args... → what frame fn args..., the frame in force. Room on the stack
+ * for closing it is made now: later there may be no memory for that. */
+static tps_frame *enter_block(lua_State *L, tps_lua *lua, tps_device *device,
+                              tps_lua_stream *box) {
   luaL_checkstack(L, 2 * LUA_MINSTACK, "not enough memory");
   tps_frame *frame = push_block(L, lua);
-  lua_insert(L, 2); /* what frame fn args... */
+  lua_insert(L, 2);
   lua_toclose(L, 2);
   enter(L, frame, 2, device, box);
+  return frame;
+}
+
+/* what frame fn args... → results. The frame on the stack is closed by Lua however
+ * the call ends: no pcall, so that results, yields and tracebacks stay as they
+ * are. */
+static int call_in_block(lua_State *L) {
   lua_callk(L, lua_gettop(L) - 3, LUA_MULTRET, 0, with_done);
   return with_done(L, LUA_OK, 0);
+}
+
+static int call_with(lua_State *L, tps_lua *lua, tps_device *device,
+                     tps_lua_stream *box) {
+  enter_block(L, lua, device, box);
+  return call_in_block(L);
 }
 
 /* A Stream or nil. */
@@ -504,6 +532,59 @@ static int scope_with_device(lua_State *L) {
   tps_device *device = tps_check_device(L, 1);
   tps_check_callable(L, 2);
   return call_with(L, tps_lua_of(L), device, NULL);
+}
+
+/* What is current in `from`; NULL: the default stream. *device: where no other one
+ * is current. */
+static tps_lua_stream *look_from(lua_State *from, const tps_lua *lua,
+                                 tps_device **device) {
+  chain c;
+  make_chain(from, lua, &c);
+  tps_device *current = device_of(&c);
+  if (current != NULL) *device = current;
+  return stream_of(&c, *device);
+}
+
+/* What is current in `from` for a device that the frame has no stream of, or
+ * NULL. */
+static tps_lua_stream *next_other(lua_State *from, const tps_lua *lua,
+                                  tps_frame *frame) {
+  chain c;
+  make_chain(from, lua, &c);
+  for (int i = 0; i < c.count; i++)
+    for (const tps_frame *f = c.tops[i]; f != NULL; f = f->below) {
+      for (int j = -1; j < f->more_count; j++) {
+        const tps_device *device = j < 0 ? f->first.device : f->more[j].device;
+        tps_lua_stream *box = NULL;
+        if (device != NULL && find_slot(frame, device) == NULL)
+          box = stream_of(&c, device);
+        if (box != NULL) return box;
+      }
+      if (f->whole) return NULL;
+    }
+  return NULL;
+}
+
+/* inherit(coroutine, fn, ...): calls fn(...), to begin a task, with what is current
+ * in the coroutine that spawns it: the device and each device's stream. What is
+ * current where the task is resumed does not matter to it. */
+static int scope_inherit(lua_State *L) {
+  tps_lua *lua = tps_open(L);
+  lua_State *from = lua_tothread(L, 1);
+  tps_device *device = initial_device(L, lua)->device;
+  tps_lua_stream *box = look_from(from, lua, &device);
+  if (box == NULL) box = tps_default_stream_box(L, device);
+  tps_push_stream_of(L, box); /* kept on the stack */
+  lua_insert(L, 1);
+  tps_frame *frame = enter_block(L, lua, box->stream->device, box);
+  frame->whole = true; /* Stream frame coroutine fn args... */
+  while ((box = next_other(from, lua, frame)) != NULL) {
+    tps_push_stream_of(L, box);
+    anchor(L, need_slot(L, frame, box->stream->device), lua_gettop(L), box);
+    lua_pop(L, 1);
+  }
+  lua_remove(L, 3);
+  return call_in_block(L);
 }
 
 static int scope_scope(lua_State *L) {
@@ -539,18 +620,8 @@ static int scope_set_stream(lua_State *L) {
   if (box == NULL) return 0;
   tps_frame *frame = need_frame(L, lua);
   slot *s = need_slot(L, frame, box->stream->device);
-  if (box->anchors == 0) {
-    lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_HELD);
-    lua_pushvalue(L, 1);
-    lua_rawsetp(L, -2, box);
-    lua_pop(L, 1);
-  }
-  slot old = *s;
-  *s = (slot){old.device, box, true};
-  box->anchors++;
-  box->holds++;
-  frame->device = old.device;
-  release_slot(L, &old);
+  frame->device = s->device;
+  anchor(L, s, 1, box);
   return 0;
 }
 
@@ -581,6 +652,7 @@ static const luaL_Reg scope_functions[] = {
     {"set_stream", scope_set_stream},
     {"set_device", scope_set_device},
     {"current_stream", scope_current_stream},
+    {"inherit", scope_inherit}, /* not the script's */
     {NULL, NULL}};
 
 /* library state → the same and a kept frame */
@@ -605,5 +677,9 @@ void tps_scope_open(lua_State *L) {
   luaL_setfuncs(L, scope_functions, FIRST_KEPT - 1 + TPS_KEPT_FRAMES);
   lua_getfield(L, -1, "with_stream"); /* library state library function */
   lua_setiuservalue(L, -3, TPS_UV_WITH_STREAM);
+  lua_getfield(L, -1, "inherit");
+  lua_setiuservalue(L, -3, TPS_UV_INHERIT);
+  lua_pushnil(L);
+  lua_setfield(L, -2, "inherit");
   lua_pop(L, 1); /* library state */
 }

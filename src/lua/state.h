@@ -56,6 +56,7 @@ enum {
   TPS_UV_METHODS,     /* the set of all tables of functions */
   TPS_UV_CALLBACKS,   /* callback.c's, by token */
   TPS_UV_WITH_STREAM, /* the function tp.with_stream */
+  TPS_UV_INHERIT,     /* scope.c's, which begins a task */
   TPS_UV_LIVE_TASKS,  /* the scheduler's, which counts them */
   TPS_UV_GRAPH,       /* the Graph that is being captured, or nil */
   TPS_UV_METATABLES,  /* that of type t is TPS_UV_METATABLES + t */

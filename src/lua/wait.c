@@ -119,6 +119,8 @@ void tps_wait_open(lua_State *L) {
   lua_newtable(L);
   lua_pushvalue(L, -4);
   luaL_setfuncs(L, wait_primitives, 1);
+  lua_getiuservalue(L, -4, TPS_UV_INHERIT);
+  lua_setfield(L, -2, "inherit");
   lua_call(L, 2, 2); /* library state live traceback */
   lua_setfield(L, LUA_REGISTRYINDEX, TPS_TRACEBACK_KEY);
   lua_setiuservalue(L, -2, TPS_UV_LIVE_TASKS);
