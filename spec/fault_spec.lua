@@ -112,6 +112,9 @@ local function case(body, options)
   return r, fields
 end
 
+-- Which lanes wait where, when it is noticed: a seed may have it otherwise.
+local UNSEEDED = { env = { TPSTREAM_SIM_SEED = false } }
+
 local FAULTS = {
   { "a store far away", 'k("store", b, 1 << 40)', 700,
     "cudaErrorIllegalAddress", "store" },
@@ -364,7 +367,7 @@ report(wait)]]
     end)
 
     it("names both lines of barriers that can never meet", function()
-      local r, f = case('threads(32, "odd_even", b)\nreport(wait)')
+      local r, f = case('threads(32, "odd_even", b)\nreport(wait)', UNSEEDED)
       assert.equal("cudaErrorLaunchFailure", f.code, r.stdout .. r.stderr)
       assert.matches("program.cu:22", f.text, 1, true)
       assert.matches("program.cu:23", f.text, 1, true)
@@ -461,7 +464,7 @@ report(wait)]])
     end)
 
     it("names the lanes that a synchronization waits for", function()
-      local _, f = case('threads(32, "waits", b)\nreport(wait)')
+      local _, f = case('threads(32, "waits", b)\nreport(wait)', UNSEEDED)
       assert.equal("cudaErrorLaunchFailure", f.code)
       assert.matches("lanes 0x0000ffff wait for lanes 0x00ff0000 "
         .. "(program.cu:42)", f.text, 1, true)

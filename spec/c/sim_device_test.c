@@ -114,6 +114,67 @@ static void zeroes_recycled_memory(void **state) {
   tps_sim_space_destroy(space);
 }
 
+/* Another allocation at the same address, with the old bytes; what runs may still
+ * look at the old one. */
+static void reuses_with_an_odd_seed(void **state) {
+  (void)state;
+  tps_sim_space *space = new_space(1 << 20);
+  uint64_t left, total;
+  tps_sim_space_seed(space, 5);
+  tps_sim_allocation *other = allocate(space, 400);
+  tps_sim_allocation *a = allocate(space, 300);
+  memset(a->host, 42, 300);
+  tps_sim_free(space, a, "script.lua", 12);
+  uint64_t epoch = tps_sim_space_epoch(space);
+  assert_true(allocate(space, 200)->base != a->base);
+  tps_sim_allocation *b = allocate(space, 310);
+  assert_ptr_not_equal(b, a);
+  assert_int_equal(b->base, a->base);
+  assert_int_equal(b->size, 310);
+  assert_int_equal(b->host[299], 42);
+  assert_ptr_equal(tps_sim_find(space, b->base + 309), b);
+  assert_ptr_equal(tps_sim_find(space, other->base + 399), other);
+  assert_true(b->live);
+  tps_sim_space_reclaim_before(space, epoch);
+  assert_false(a->live);
+  assert_string_equal(a->free_source, "script.lua");
+  tps_sim_space_info(space, &left, &total);
+  assert_int_equal(left, (1 << 20) - 512 - 256 - 512);
+  tps_sim_free(space, b, "", 0);
+  tps_sim_space_info(space, &left, &total);
+  assert_int_equal(left, (1 << 20) - 512 - 256);
+  tps_sim_space_destroy(space);
+}
+
+static void reuses_for_long(void **state) {
+  (void)state;
+  tps_sim_space *space = new_space(UINT64_C(1) << 30);
+  tps_sim_space_seed(space, 7);
+  uint64_t first = 0;
+  for (uint64_t i = 0; i < 20000; i++) {
+    tps_sim_allocation *a = allocate(space, 70000 + i % 200);
+    if (first == 0) first = a->base;
+    assert_true(a->base - first < (UINT64_C(16) << 20));
+    assert_ptr_equal(tps_sim_find_base(space, a->base), a);
+    memset(a->host, 0xff, a->size);
+    tps_sim_free(space, a, "", 0);
+    if (tps_sim_space_is_overfull(space)) tps_sim_space_reclaim(space);
+  }
+  tps_sim_space_destroy(space);
+}
+
+static void never_reuses_with_an_even_seed(void **state) {
+  (void)state;
+  static const unsigned char zeros[300];
+  tps_sim_space *space = new_space(1 << 20);
+  tps_sim_space_seed(space, 6);
+  tps_sim_allocation *a = allocate(space, 300);
+  assert_memory_not_equal(a->host, zeros, 300);
+  tps_sim_free(space, a, "", 0);
+  assert_true(allocate(space, 300)->base > a->base);
+  tps_sim_space_destroy(space);
+}
+
 static void keeps_what_runs_may_see(void **state) {
   (void)state;
   tps_sim_space *space = new_space(UINT64_C(1) << 32);
@@ -501,6 +562,9 @@ int main(void) {
       cmocka_unit_test(remembers_the_dead),
       cmocka_unit_test(counts_bytes),
       cmocka_unit_test(zeroes_recycled_memory),
+      cmocka_unit_test(reuses_with_an_odd_seed),
+      cmocka_unit_test(reuses_for_long),
+      cmocka_unit_test(never_reuses_with_an_even_seed),
       cmocka_unit_test(keeps_what_runs_may_see),
       cmocka_unit_test(serves_threads),
       cmocka_unit_test(checks_the_environment),

@@ -5,7 +5,7 @@
  * comes later there comes after the free, so the driver need not be asked. A few
  * blocks a stream, of the very size that was freed; they go to the driver when the
  * stream closes or memory runs short. Only on devices that say so: the simulated
- * one never uses an address twice, to tell use after free. */
+ * one uses no address twice, to tell use after free, unless its seed is odd. */
 #include "runtime/parts.h"
 
 #define LARGEST (UINT64_C(64) << 20)

@@ -400,6 +400,7 @@ static int check_ordinal(int ordinal, tps_error *err) {
 
 static int set_up(tps_sim_device *device, const settings *s, tps_error *err) {
   int code = tps_sim_space_new(s->memory, &device->space, err);
+  if (code == 0) tps_sim_space_seed(device->space, s->seed);
   if (code == 0)
     code = tps_sim_pool_join(device, (unsigned)s->threads, s->seed, err);
   if (code == 0 && tps_sim_stream_make(device, 0, true) == NULL)
@@ -419,6 +420,7 @@ int tps_sim_device_open(int ordinal, tps_device **out, tps_error *err) {
   device->base.kind = TPS_SIM;
   device->base.ordinal = ordinal;
   describe(&device->base.properties, &s);
+  device->base.recycles = tps_sim_seed_reuses(s.seed);
   device->seed = s.seed;
   device->timeout_ns = s.timeout_ns;
   device->peers = s.peers != 0;

@@ -12,8 +12,8 @@
  * taken out) is kept until whatever executed at that time has ended, which the
  * epochs tell. Structs of allocations are recycled as structs, never unmapped.
  *
- * Host memory: small blocks come from size classes cut from slabs, large ones
- * are mapped each for itself, so that their pages appear when first touched.
+ * With a seed that reuses it is otherwise: what is dead and still has its bytes is
+ * given out again, bytes and address, to the next that asks for as much.
  */
 #include "sim/memory.h"
 
@@ -21,19 +21,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+
+#include "sim/blocks.h"
 
 #define ALIGNMENT 256u
 #define GUARD_LEAST UINT64_C(4096)
 #define GUARD_MOST (UINT64_C(8) << 30)
-#define CLASSES 9 /* 256 << 0 … 256 << 8 = 64 KiB */
-#define SMALL (UINT64_C(256) << (CLASSES - 1))
-#define SLAB_BYTES ((size_t)256 << 10)
 #define STRUCTS_PER_SLAB 64
 #define QUARANTINE_BYTES (UINT64_C(64) << 20)
 #define QUARANTINE_RANGES 4096u
 #define EVICT_BATCH 1024u /* taking out of the table costs a pass over it */
+#define NOISE_STEP UINT64_C(0xd1342543de82ef95)
 #define LARGEST (UINT64_C(1) << 46)
 
 typedef struct range {
@@ -48,21 +47,6 @@ typedef struct table {
   uint64_t retired;   /* epoch */
   range ranges[];
 } table;
-
-typedef struct slab {
-  struct slab *next;
-  _Alignas(64) unsigned char bytes[];
-} slab;
-
-typedef struct chunk {
-  struct chunk *next;
-} chunk;
-
-typedef struct size_class {
-  chunk *free;
-  unsigned char *fresh; /* the rest of the newest slab, still zero */
-  size_t fresh_bytes;
-} size_class;
 
 /* First in, first out. */
 typedef struct list {
@@ -82,14 +66,16 @@ typedef struct universe {
   uint64_t kept_bytes;
   atomic_bool overfull;
   list spare; /* structs for new allocations */
-  size_class classes[CLASSES];
-  slab *slabs;
+  tps_sim_blocks blocks;
 } universe;
 
 struct tps_sim_space {
   universe *u;
   uint64_t total, used;
   uint64_t heap; /* of what is used: device-side malloc */
+  /* With a seed: what new memory holds follows from it. */
+  bool garbles, reuses;
+  uint64_t noise;
 };
 
 static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -114,66 +100,13 @@ static tps_sim_allocation *pop(list *l) {
   return a;
 }
 
-/* --- host memory ---------------------------------------------------------- */
-
-static unsigned char *new_slab(universe *u, size_t bytes) {
-  slab *s = aligned_alloc(64, sizeof *s + bytes);
-  if (s == NULL) return NULL;
-  memset(s, 0, sizeof *s + bytes);
-  s->next = u->slabs;
-  u->slabs = s;
-  return s->bytes;
-}
-
-static unsigned class_of(uint64_t bytes) {
-  unsigned c = 0;
-  while (bytes > UINT64_C(256) << c) c++;
-  return c;
-}
-
-static void *small_new(universe *u, uint64_t bytes) {
-  unsigned c = class_of(bytes);
-  size_class *k = &u->classes[c];
-  size_t size = (size_t)256 << c;
-  if (k->free != NULL) {
-    chunk *old = k->free;
-    k->free = old->next;
-    return memset(old, 0, (size_t)bytes);
-  }
-  if (k->fresh_bytes < size) {
-    /* Little at first: a script with three small buffers stays small. */
-    size_t slab_bytes = size * 16 < SLAB_BYTES ? size * 16 : SLAB_BYTES;
-    unsigned char *fresh = new_slab(u, slab_bytes);
-    if (fresh == NULL) return NULL;
-    k->fresh = fresh;
-    k->fresh_bytes = slab_bytes;
-  }
-  void *p = k->fresh;
-  k->fresh += size;
-  k->fresh_bytes -= size;
-  return p;
-}
-
-static unsigned char *host_new(universe *u, uint64_t bytes) {
-  if (bytes <= SMALL) return small_new(u, bytes);
-  void *p =
-      mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
-           /* cppcheck-suppress invalidFunctionArg; no file goes with it */
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  /* cppcheck-suppress memleak; it is the result */
-  return p == MAP_FAILED ? NULL : p;
-}
-
-static void host_free(universe *u, void *host, uint64_t bytes) {
-  if (host == NULL) return;
-  if (bytes > SMALL) {
-    munmap(host, (size_t)bytes);
-    return;
-  }
-  chunk *c = host;
-  size_class *k = &u->classes[class_of(bytes)];
-  c->next = k->free;
-  k->free = c;
+static void take_out(list *l, tps_sim_allocation *a) {
+  tps_sim_allocation *before = NULL, *x = l->first;
+  for (; x != a; x = x->next) before = x;
+  if (before == NULL) l->first = a->next;
+  else before->next = a->next;
+  if (l->last == a) l->last = before;
+  l->ranges--;
 }
 
 /* --- the table ------------------------------------------------------------ */
@@ -261,15 +194,11 @@ static void universe_destroy(universe *u) {
   table *t = atomic_load(&u->table);
   for (size_t i = 0; i < atomic_load(&t->count); i++) {
     tps_sim_allocation *a = t->ranges[i].allocation;
-    if (a->size > SMALL) host_free(u, a->host, a->size);
+    tps_sim_blocks_unmap(a->host, a->size);
   }
   free(t);
   free_tables(u->retired);
-  while (u->slabs != NULL) {
-    slab *next = u->slabs->next;
-    free(u->slabs);
-    u->slabs = next;
-  }
+  tps_sim_blocks_end(&u->blocks);
   pthread_mutex_destroy(&u->lock);
   free(u);
 }
@@ -289,6 +218,12 @@ int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err) {
   space->total = total;
   *out = space;
   return 0;
+}
+
+void tps_sim_space_seed(tps_sim_space *space, uint64_t seed) {
+  space->garbles = seed != 0;
+  space->reuses = tps_sim_seed_reuses(seed);
+  space->noise = seed * NOISE_STEP;
 }
 
 static uint64_t rounded(uint64_t bytes) {
@@ -311,8 +246,9 @@ static uint64_t heap_charge(uint64_t bytes) {
 
 static tps_sim_allocation *struct_new(universe *u) {
   if (u->spare.first == NULL) {
-    tps_sim_allocation *fresh = (tps_sim_allocation *)(void *)new_slab(
-        u, STRUCTS_PER_SLAB * sizeof(tps_sim_allocation));
+    tps_sim_allocation *fresh =
+        (tps_sim_allocation *)(void *)tps_sim_blocks_slab(
+            &u->blocks, STRUCTS_PER_SLAB * sizeof(tps_sim_allocation));
     if (fresh == NULL) return NULL;
     for (size_t i = 0; i < STRUCTS_PER_SLAB; i++) push(&u->spare, &fresh[i]);
   }
@@ -330,22 +266,11 @@ static uint64_t take_addresses(universe *u, uint64_t bytes) {
   return base;
 }
 
-/* Lock held; the size is known to fit. NULL when out of host memory. */
-static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
-                               tps_sim_memory_kind kind) {
-  universe *u = space->u;
-  if (!make_room(u)) return NULL;
-  tps_sim_allocation *a = struct_new(u);
-  if (a == NULL) return NULL;
-  unsigned char *host = host_new(u, bytes);
-  if (host == NULL) {
-    push(&u->spare, a);
-    return NULL;
-  }
+/* Lock held. A live allocation in `a`, but for its place in the table. */
+static void enliven(tps_sim_allocation *a, tps_sim_space *space, uint64_t bytes,
+                    tps_sim_memory_kind kind) {
   a->owner = space;
-  a->base = take_addresses(u, bytes);
   a->size = bytes;
-  a->host = host;
   a->kind = (uint8_t)kind;
   a->id = 0;
   a->element = a->source = a->free_source = "";
@@ -355,8 +280,93 @@ static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
   atomic_store_explicit(&a->live, true, memory_order_relaxed);
   space->used += charge(a);
   if (kind == TPS_SIM_HEAP) space->heap += heap_charge(bytes);
+}
+
+/* What a GPU does not clear, with a seed. */
+static bool is_garbled(const tps_sim_space *space, tps_sim_memory_kind kind) {
+  return space->garbles &&
+         (kind == TPS_SIM_DEVICE_MEMORY || kind == TPS_SIM_HEAP);
+}
+
+/* Lock held; the size is known to fit. NULL when out of host memory. */
+static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
+                               tps_sim_memory_kind kind) {
+  universe *u = space->u;
+  if (!make_room(u)) return NULL;
+  tps_sim_allocation *a = struct_new(u);
+  if (a == NULL) return NULL;
+  unsigned char *host = tps_sim_blocks_take(&u->blocks, bytes);
+  if (host == NULL) {
+    push(&u->spare, a);
+    return NULL;
+  }
+  if (is_garbled(space, kind))
+    tps_sim_blocks_garble(host, bytes, space->noise += NOISE_STEP);
+  a->base = take_addresses(u, bytes);
+  a->host = host;
+  enliven(a, space, bytes, kind);
   append(u, a);
   return a;
+}
+
+/* --- reuse, with a seed --------------------------------------------------- */
+
+/* The latest dead memory of the device that still has its bytes and is, rounded,
+ * of that size; NULL: none. */
+static tps_sim_allocation *latest_like(const tps_sim_space *space,
+                                       uint64_t bytes) {
+  tps_sim_allocation *found = NULL;
+  for (tps_sim_allocation *a = space->u->kept.first; a != NULL; a = a->next)
+    if (a->owner == space && a->kind == TPS_SIM_DEVICE_MEMORY &&
+        rounded(a->size) == rounded(bytes))
+      found = a;
+  return found;
+}
+
+/* The table with `now` in place of `before`, which begins where it does. */
+static bool exchange(universe *u, const tps_sim_allocation *before,
+                     tps_sim_allocation *now) {
+  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
+  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+  table *next = table_new(t->capacity);
+  if (next == NULL) return false;
+  memcpy(next->ranges, t->ranges, count * sizeof t->ranges[0]);
+  size_t at = ranges_below(t, count, before->base) - 1;
+  next->ranges[at] = (range){now->base, now->size, now};
+  atomic_init(&next->count, count);
+  publish(u, next);
+  return true;
+}
+
+/* Lock held. Dead memory lives again, with its bytes as they were; in a struct of
+ * its own, since kernels that run may have the old one at hand, which stays with
+ * the dead, out of the table, until they have ended. NULL: there is none. */
+static tps_sim_allocation *revive(tps_sim_space *space, uint64_t bytes) {
+  universe *u = space->u;
+  tps_sim_allocation *old = latest_like(space, bytes);
+  tps_sim_allocation *a = old == NULL ? NULL : struct_new(u);
+  if (a == NULL) return NULL;
+  a->base = old->base;
+  a->host = old->host;
+  enliven(a, space, bytes, TPS_SIM_DEVICE_MEMORY);
+  if (!exchange(u, old, a)) {
+    space->used -= charge(a);
+    push(&u->spare, a);
+    return NULL;
+  }
+  take_out(&u->kept, old);
+  u->kept_bytes -= old->size;
+  old->died = atomic_fetch_add(&u->epoch, 1);
+  push(&u->bare, old);
+  return a;
+}
+
+/* Lock held. */
+static tps_sim_allocation *make(tps_sim_space *space, uint64_t bytes,
+                                tps_sim_memory_kind kind) {
+  tps_sim_allocation *a = NULL;
+  if (space->reuses && kind == TPS_SIM_DEVICE_MEMORY) a = revive(space, bytes);
+  return a != NULL ? a : add(space, bytes, kind);
 }
 
 static int does_not_fit(tps_sim_space *space, uint64_t bytes, uint64_t left,
@@ -406,7 +416,7 @@ int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
                     "has no %llu left",
                     TPS_SIM_HEAP_BYTES, (unsigned long long)bytes);
   } else if (host_lacks(bytes, kind) ||
-             (*out = add(space, bytes, kind)) == NULL) {
+             (*out = make(space, bytes, kind)) == NULL) {
     code = tps_fail(
         err, costs_nothing(kind) ? TPS_OUT_OF_MEMORY : TPS_NO_HOST_MEMORY,
         "the host has no %llu bytes for the simulated device",
@@ -485,7 +495,7 @@ static void strip(universe *u, uint64_t epoch) {
   while (u->kept_bytes > QUARANTINE_BYTES && u->kept.first->died < epoch) {
     tps_sim_allocation *a = pop(&u->kept);
     u->kept_bytes -= a->size;
-    host_free(u, a->host, a->size);
+    tps_sim_blocks_give(&u->blocks, a->host, a->size);
     a->host = NULL;
     push(&u->bare, a);
   }
@@ -502,7 +512,7 @@ static void pick_oldest(universe *u, uint64_t count, uint64_t epoch,
     tps_sim_allocation *a = pop(from);
     if (!bare) {
       u->kept_bytes -= a->size;
-      host_free(u, a->host, a->size);
+      tps_sim_blocks_give(&u->blocks, a->host, a->size);
       a->host = NULL;
     }
     a->died = 0;

@@ -7,7 +7,8 @@
  * memory, and freed ranges kept for a while so that use after free is told from
  * a wild access.
  *
- * Addresses are deterministic: the same calls give the same addresses.
+ * Addresses are deterministic: the same calls give the same addresses. None is
+ * given out twice, but with a seed that says so.
  *
  * Threads: allocate and free take a lock; find takes none and is what an engine
  * calls when its cached allocation does not match. An allocation struct
@@ -81,8 +82,15 @@ typedef struct tps_sim_allocation {
  * what lies in another's part is found as well. */
 int tps_sim_space_new(uint64_t total, tps_sim_space **out, tps_error *err);
 void tps_sim_space_destroy(tps_sim_space *space);
+/* For what is allocated from now on: as TPSTREAM_SIM_SEED has it. With a seed
+ * device memory and the heap's hold garbage at first, not zeros; where the seed
+ * reuses, dead device memory is given out again, with what it held. */
+void tps_sim_space_seed(tps_sim_space *space, uint64_t seed);
+/* Odd ones do, as early as CUDA may; without a seed and with the even ones no
+ * address is given out twice. */
+static inline bool tps_sim_seed_reuses(uint64_t seed) { return seed % 2 != 0; }
 
-/* bytes > 0. Memory is zero-filled lazily (fresh pages), base 256-byte aligned,
+/* bytes > 0. Without a seed memory is zero-filled lazily (fresh pages), base 256-byte aligned,
  * with at least 512 bytes of guard zone around it. OUT_OF_MEMORY when the
  * device's total would be exceeded. */
 int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
