@@ -526,6 +526,63 @@ assert(tp.with_device(d[1], a.read, a)[1] == 0)
   end)
 end)
 
+describe("a fault in a graph's branch on another device #fault", function()
+  -- s0 of one device launches, the kernel of the other faults.
+  local PRELUDE = [==[
+local tp = require "tpstream"
+local program = require "spec.support.program"
+local here, there = require "spec.support.pair".devices()
+local s0, s1 = tp.Stream(here), tp.Stream(there)
+local a = tp.zeros("i32", 1, { device = here })
+here:synchronize()
+local m = tp.with_device(there, program, "graph_fault", [=[
+extern "C" __global__ void store(int *p, long long i) { p[i] = 1; }
+extern "C" __global__ void fine(int *p) { p[0] = 7; }
+]=])
+local g = tp.capture(s0, function()
+  s1:wait_stream(s0)
+  m:kernel "store":launch({ grid = 1, block = 1, stream = s1 }, nil, 3) -- 13
+  s0:wait_stream(s1)
+end)
+local function told(fn, ...)
+  local ok, e = pcall(fn, ...)
+  print(ok, not ok and e.code, not ok and e.kernel)
+  return e
+end
+]==]
+  local TOLD = "false\tcudaErrorIllegalAddress\tstore\n"
+
+  it("makes the script's status 1", function()
+    if not run.interpreter():match "tpstream" then return end
+    local r = run.script(PRELUDE .. "g:launch(s0)")
+    assert.equal(1, r.status)
+    assert.matches("cudaErrorIllegalAddress", r.stderr)
+    assert.matches("store", r.stderr)
+    assert.matches(":13", r.stderr)
+    assert.equal("", r.stdout)
+  end)
+
+  it("is raised by a wait for the launch, once", function()
+    for _, wait in ipairs {
+      "told(s0.synchronize, s0)",
+      "local e = s0:record_event() told(e.synchronize, e)",
+      "told(function() while not s0:query() do end end)",
+      "local e = s0:record_event() told(function() while not e:query() do end end)",
+      "told(here.synchronize, here)",
+    } do
+      local r = run.script(PRELUDE .. "g:launch(s0)\n" .. wait .. [[
+
+if pcall(s0.synchronize, s0) then -- a GPU's fault may stop this device, too
+  tp.with_stream(s0, a.fill, a, 3)
+  assert(tp.with_stream(s0, a.read, a)[1] == 3)
+end
+assert(not pcall(s1.synchronize, s1))
+os.exit(0, false)]])
+      assert.equal(TOLD, r.stdout, wait .. r.stderr)
+    end
+  end)
+end)
+
 describe("a fault in a graph #fault", function()
   it("names the line of the kernel and that of the launch", function()
     local r = run.script([[

@@ -167,6 +167,17 @@ int tps_wait(tps_local *local, tps_device_stream *stream,
   }
 }
 
+int tps_ask_others(const tps_local *local, tps_error *err) {
+  for (tps_local *l = local->context->parts->locals; l != NULL; l = l->next) {
+    tps_device *device = l->device;
+    if (l == local || tps_faulted(device)) continue;
+    int code = ask(device, device->face->default_stream(device), NULL, 0, err);
+    if (code != 0 && code != TPS_NOT_READY)
+      return tps_failed(device, l, code, err);
+  }
+  return 0;
+}
+
 static uint64_t left_until(uint64_t deadline) {
   if (deadline == TPS_FOREVER) return TPS_FOREVER;
   uint64_t now = tps_now_ns();
@@ -181,6 +192,7 @@ static int wait_stream(tps_stream *stream, uint64_t deadline, tps_error *err) {
   if (tps_stream_blank(stream)) return 0;
   int code = tps_wait(parts->local, parts->handle, tps_stream_last(stream),
                       left_until(deadline), err);
+  if (code == 0) code = tps_others(parts->local, err);
   if (code == 0) tps_stream_reached(stream, seq);
   return code;
 }

@@ -229,9 +229,10 @@ int tps_event_query(tps_event *event, tps_error *err) {
   if (code != 0 || !tps_event_recorded(event)) return code;
   tps_device *device = event->device;
   code = device->face->event_query(device, event->handle, err);
+  if (code != 0 && code != TPS_NOT_READY)
+    return tps_failed(device, w->local, code, err);
+  if (code == 0) code = tps_others(w->local, err);
   if (code == 0) reached(w);
-  else if (code != TPS_NOT_READY)
-    code = tps_failed(device, w->local, code, err);
   return code;
 }
 
@@ -243,6 +244,7 @@ int tps_event_synchronize(tps_event *event, uint64_t timeout_ns,
     code = tps_event_refuse_captured(event, "be synchronized", err);
   if (code != 0 || !tps_event_recorded(event)) return code;
   code = tps_wait(w->local, NULL, event->handle, timeout_ns, err);
+  if (code == 0) code = tps_others(w->local, err);
   if (code == 0) {
     reached(w);
     tps_reclaim_local(w->local);

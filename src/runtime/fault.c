@@ -20,6 +20,7 @@ typedef struct suspect_op {
 /* Launches that may have caused the fault; the same kernel at the same line
  * counts once. */
 typedef struct suspects {
+  const tps_device *device; /* that faulted */
   suspect_op *ops;
   size_t count, capacity;
   bool lost; /* a ring was too short to remember them all */
@@ -31,6 +32,7 @@ static bool pending(const tps_op *op, uint64_t done) {
 }
 
 static void suspect(suspects *list, const tps_op *op, const tps_op *graph) {
+  if (op->device != list->device->ordinal) return;
   if (list->count == list->capacity) {
     size_t capacity = list->capacity * 2 + 64;
     suspect_op *ops = realloc(list->ops, capacity * sizeof *ops);
@@ -58,7 +60,14 @@ static void suspect_stream(suspects *list, const tps_stream *stream) {
     if (op->kind == TPS_OP_LAUNCH) suspect(list, op, NULL);
     else if (op->kind == TPS_OP_GRAPH) suspect_graph(list, op);
   }
-  if (busy == TPS_RING) list->lost = true;
+  if (busy == TPS_RING && stream->device == list->device) list->lost = true;
+}
+
+static void suspect_local(suspects *list, const tps_local *local) {
+  for (const tps_stream *s = local->open.first; s != NULL; s = s->parts->next)
+    suspect_stream(list, s);
+  for (const tps_stream *s = local->closed.first; s != NULL; s = s->parts->next)
+    suspect_stream(list, s);
 }
 
 static uint64_t seq_of(const suspect_op *s) {
@@ -149,11 +158,10 @@ static void name_several(tps_error *err, const suspects *list) {
 }
 
 static void name_suspects(const tps_local *local, tps_error *err) {
-  suspects list = {0};
-  for (const tps_stream *s = local->open.first; s != NULL; s = s->parts->next)
-    suspect_stream(&list, s);
-  for (const tps_stream *s = local->closed.first; s != NULL; s = s->parts->next)
-    suspect_stream(&list, s);
+  const tps_local *all = local->context->parts->locals;
+  suspects list = {.device = local->device};
+  for (const tps_local *l = all; l != NULL; l = l->next) /* graphs of others */
+    if (l->device->kind == local->device->kind) suspect_local(&list, l);
   if (list.count > 0) {
     qsort(list.ops, list.count, sizeof *list.ops, by_seq);
     drop_repeats(&list);

@@ -185,6 +185,7 @@ int tps_graph_launch(tps_graph *graph, tps_stream *stream,
   if (code == 0 && anew && parts->last != NULL)
     code = tps_stream_follow(stream, parts->last, parts->last_seq, false, err);
   if (code == 0) code = ready_uses(&parts->keep, stream, err);
+  if (parts->spread) graph->context->parts->spread = true;
   if (code == 0) code = queue(graph, stream, tokens, err);
   if (code != 0 || !stream->context->blocking) return code;
   return tps_stream_synchronize(stream, TPS_FOREVER, err);

@@ -116,6 +116,7 @@ struct tps_context_parts {
   struct tps_lent *_Atomic returned; /* lent.c's, as what follows */
   bool left, serving;
   struct tps_capture *capture; /* the one begun last, or NULL */
+  bool spread; /* a graph was launched that is spread over several devices */
 };
 
 static inline void tps_context_hold(tps_context *context) {
@@ -132,6 +133,14 @@ tps_local *tps_local_get(tps_context *context, tps_device *device,
  * INTERRUPTED or an error. */
 int tps_wait(tps_local *local, tps_device_stream *stream,
              tps_device_event *event, uint64_t timeout_ns, tps_error *err);
+
+/* When the script has waited for work of one device: a fault of another one that
+ * nobody knew of yet. A graph may have run there, where nothing was queued that
+ * somebody would ask about. */
+TPS_COLD int tps_ask_others(const tps_local *local, tps_error *err);
+static inline int tps_others(const tps_local *local, tps_error *err) {
+  return local->context->parts->spread ? tps_ask_others(local, err) : 0;
+}
 
 /* ---- faults -------------------------------------------------------------- */
 

@@ -309,6 +309,8 @@ int tps_stream_query(tps_stream *stream, tps_error *err) {
   if (code == TPS_NOT_READY && work_left(stream)) return code;
   if (code == TPS_NOT_READY) code = 0;
   if (code != 0) return tps_failed(device, stream->parts->local, code, err);
+  code = tps_others(stream->parts->local, err);
+  if (code != 0) return code;
   tps_stream_reached(stream, stream->last_seq);
   tps_waited(stream->context, device, stream->id, 0);
   return 0;
@@ -323,6 +325,7 @@ int tps_stream_synchronize(tps_stream *stream, uint64_t timeout_ns,
   tps_local *local = stream->parts->local;
   uint64_t seq = stream->last_seq;
   code = tps_wait(local, stream->handle, NULL, timeout_ns, err);
+  if (code == 0) code = tps_others(local, err);
   if (code == 0) {
     tps_stream_reached(stream, seq);
     tps_waited(stream->context, stream->device, stream->id, 0);
