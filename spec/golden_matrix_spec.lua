@@ -1,13 +1,14 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- What matrix instructions answered on an H200, kept in spec/golden/matrix.bin, is
--- what they answer here, bit by bit: mma of every form, dense and sparse, and the
--- places of elements in the fragments of wmma.
+-- What matrix instructions answered on an H200, kept in spec/golden/matrix.bin and
+-- wmma.bin, is what they answer here, bit by bit: mma of every form, dense and sparse,
+-- wmma, and the places of elements in its fragments.
 --
 -- Made anew on a GPU of capability 9.0 by TPS_WRITE_GOLDEN=1, as golden_spec.lua.
 local tp = require "tpstream"
 local fragments = require "spec.support.golden.fragments"
+local products = require "spec.support.golden.products"
 local run = require "spec.support.run"
 
 -- The simulated device has one capability for a process's life.
@@ -30,6 +31,7 @@ describe("golden matrices:", function()
     if not os.getenv "TPS_WRITE_GOLDEN" then return end
     assert(hopper and not simulated, "golden files are made on a GPU")
     fragments.write(kept)
+    products.write()
   end)
 
   it("products and loads of sm_80", function()
@@ -49,5 +51,27 @@ describe("golden matrices:", function()
     local r = run.script(CHILD, { env = { TPSTREAM_SIM_CAPABILITY = "9.0" } })
     assert.equal(0, r.status, r.stderr)
     assert.equal("13\n\n", r.stdout)
+  end)
+
+  it("products of wmma", function()
+    if not comparable then return pending "the results are an H200's" end
+    if not products.is_made() then return pending "to be made on an H200" end
+    local wrong, count = products.check()
+    assert.equal("", table.concat(wrong, "\n"))
+    assert.equal(#products.opcodes(), count)
+  end)
+
+  it("all products that the census found", function()
+    local known, missing = {}, {}
+    local function plain(opcode) return (opcode:gsub("%.%f[cr][cr]o[lw]%f[%W]", "")) end
+    for _, p in ipairs(kept.products) do known[plain(p.opcode)] = true end
+    for _, opcode in ipairs(products.opcodes()) do known[plain(opcode)] = true end
+    for line in io.lines "spec/c/opcodes.tsv" do
+      local opcode = line:match "^S3c\t(w?mma%.[^\t(]+)"
+      if opcode and not opcode:find "^wmma%.[ls]" and not known[plain(opcode)] then
+        missing[#missing + 1] = opcode
+      end
+    end
+    assert.equal("", table.concat(missing, "\n"))
   end)
 end)

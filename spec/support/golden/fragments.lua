@@ -392,5 +392,12 @@ function fragments.write(kept)
   assert(output:write(pack(kept)))
 end
 
+-- `count` words of elements of type `t`, as a matrix has them in memory.
+function fragments.words(seed, count, t, style, accumulator)
+  return draw(seed, count, width_of(t), function()
+    return register(t, style, accumulator)
+  end)
+end
+
 fragments.form_of, fragments.pack, fragments.sum_of = form_of, pack, sum_of
 return fragments
