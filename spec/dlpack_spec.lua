@@ -80,6 +80,24 @@ describe("dlpack", function()
     assert.equal(5, out:read()[100])
   end)
 
+  it("lends memory in a capture, but to no stream", function()
+    local s <close> = tp.Stream()
+    local capturing <close> = tp.Stream()
+    local a <close> = tp.zeros("i32", 100)
+    local p
+    local g <close> = tp.capture(capturing, function()
+      a:fill(5)
+      assert.matches(("stream %d is capturing: what is queued there runs when "
+        .. "the graph is launched"):format(capturing:id()),
+        message_of(a.dlpack, a, { stream = s }), 1, true)
+      assert.is_false(s:is_capturing())
+      p = a:dlpack()
+    end) -- no branch was forked
+    local b <close> = tp.from_dlpack(p)
+    tp.current_stream():synchronize()
+    tp.with_stream(g:launch(), function() assert.equal(5, b:read()[100]) end)
+  end)
+
   it("refuses what it can't use", function()
     local a <close> = tp.buffer("f32", 1)
     assert.equal("bad argument #1 to 'from_dlpack' (light userdata expected, " ..

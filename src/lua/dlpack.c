@@ -98,6 +98,13 @@ int tps_buffer_dlpack(lua_State *L) {
   if (reader != NULL) {
     tps_stream *writer = tps_current_stream(L, NULL);
     tps_site_set(L, tps_lua_of(L));
+    if (writer->capturing) /* the reader would become part of the graph */
+      return tps_misuse(
+          L,
+          "stream %llu is capturing: what is queued there runs when "
+          "the graph is launched, so no other library's stream can "
+          "wait for it now",
+          (unsigned long long)writer->id);
     if (tps_stream_wait_stream(reader, writer, &err) != 0)
       return tps_raise(L, &err);
   }
