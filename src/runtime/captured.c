@@ -108,22 +108,13 @@ static int end_node(const making *m, int code, tps_error *err) {
   return code;
 }
 
-static void set_shape(tps_op *op, const tps_prepared *prepared) {
-  const tps_launch *launch = &prepared->launch;
-  op->kernel = prepared->kernel->name;
-  memcpy(op->grid, launch->grid, sizeof op->grid);
-  memcpy(op->block, launch->block, sizeof op->block);
-  memcpy(op->cluster, launch->cluster, sizeof op->cluster);
-  op->shared = launch->shared;
-}
-
 int tps_capture_launch(const tps_prepared *prepared, tps_stream *stream,
                        const tps_use *uses, uint32_t count, tps_error *err) {
   making m = {.stream = stream, .uses = uses, .use_count = count};
   int code = begin_node(&m, TPS_NODE_LAUNCH, TPS_OP_LAUNCH, err);
   if (code != 0) return code;
   m.node->u.run.kernel = prepared->handle;
-  set_shape(m.node->op, prepared);
+  tps_op_set_launch(m.node->op, prepared);
   code = tps_graph_node_set_launch(m.node, &prepared->launch, err);
   if (code == 0)
     code = tps_keep_module(&m.branch->capture->graph->parts->keep,

@@ -87,15 +87,6 @@ static int ready_uses(const tps_kernel *kernel, tps_stream *stream,
   return code;
 }
 
-static void set_shape(tps_op *op, const tps_prepared *prepared) {
-  const tps_launch *launch = &prepared->launch;
-  op->kernel = prepared->kernel->name;
-  memcpy(op->grid, launch->grid, sizeof op->grid);
-  memcpy(op->block, launch->block, sizeof op->block);
-  memcpy(op->cluster, launch->cluster, sizeof op->cluster);
-  op->shared = launch->shared;
-}
-
 /* What the launch touches, in the record and in the memories. */
 static int note_uses(tps_op *op, const tps_use *uses, uint32_t count,
                      tps_error *err) {
@@ -140,7 +131,7 @@ int tps_launch_run(const tps_prepared *prepared, tps_stream *stream,
   if (code != 0) return code;
   tps_op *op = tps_op_begin(stream, TPS_OP_LAUNCH, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
-  set_shape(op, prepared);
+  tps_op_set_launch(op, prepared);
   code = note_uses(op, uses, use_count, err);
   if (code != 0) {
     tps_op_broke(op);

@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "runtime/event.h"
 #include "runtime/lent.h"
@@ -153,8 +154,17 @@ TPS_COLD int tps_failed(tps_device *device, tps_local *local, int code,
 /* ---- records ------------------------------------------------------------- */
 
 /* The record of the next operation on the stream, in its ring; NULL (and *err)
- * when out of memory. Shape and kernel are for the caller to fill. */
+ * when out of memory. That of a launch is for the caller to complete. */
 tps_op *tps_op_begin(tps_stream *stream, tps_op_kind kind, tps_error *err);
+/* Kernel and shape of a launch. */
+static inline void tps_op_set_launch(tps_op *op, const tps_prepared *prepared) {
+  const tps_launch *launch = &prepared->launch;
+  op->kernel = prepared->kernel->name;
+  memcpy(op->grid, launch->grid, sizeof op->grid);
+  memcpy(op->block, launch->block, sizeof op->block);
+  memcpy(op->cluster, launch->cluster, sizeof op->cluster);
+  op->shared = launch->shared;
+}
 /* For what the runtime queues on its own account: no number, not observed. */
 tps_op *tps_op_internal(tps_stream *stream, tps_op_kind kind, tps_error *err);
 /* Adds what the operation touches; room for one is always there. */
