@@ -6,6 +6,7 @@ local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"
 local numbers = require "spec.support.numbers"
+local program = require "spec.support.program"
 
 local function message_of(fn, ...)
   local ok, message = pcall(fn, ...)
@@ -350,6 +351,20 @@ describe("write and read", function()
     end
   end)
 
+  it("refuse what is no source", function()
+    local b <close> = tp.zeros("i32", 8)
+    assert.matches("5 bytes are no whole number of int32 elements (4 bytes each)",
+      message_of(b.write, b, "12345"), 1, true)
+    for _, bad in ipairs { 5, true, print } do
+      assert.matches("table, string or tpstream.Buffer expected, got "
+        .. type(bad), message_of(b.write, b, bad), 1, true)
+    end
+    assert.matches("got no value", message_of(b.write, b))
+    for _, bad in ipairs { { 1, 2.5 }, { 1, "x" }, { 1, nil, 3 } } do
+      assert.matches("element 2", message_of(b.write, b, bad))
+    end
+  end)
+
   it("refuse another dtype's buffer", function()
     local a <close> = tp.zeros("f32", 4)
     local b <close> = tp.zeros("i32", 4)
@@ -573,6 +588,23 @@ describe("pinned memory", function()
     assert.equal("int16", h:dtype())
   end)
 
+  it("by index does not wait for queued copies", function()
+    local h <close> = tp.pinned("i32", { 1, 2 })
+    local from <close> = tp.buffer("i32", { 3, 4 })
+    tp.current_stream():synchronize()
+    local s <close> = tp.Stream()
+    local g <close> = gate.new()
+    g:hold(s)
+    from:copy_to(h, { stream = s })
+    assert.equal(1, h[1])
+    h[2] = 5
+    assert.equal(5, h[2])
+    assert.is_false(s:query())
+    g:open()
+    s:synchronize()
+    assert.same({ 3, 4 }, { h[1], h[2] })
+  end)
+
   it("of every dtype", function()
     for _, row in ipairs(DTYPES) do
       local h <close> = tp.pinned(row[1], 3)
@@ -720,23 +752,66 @@ describe("lifetime across streams", function()
       assert.same({ 1, 2, 3, 4 }, out:read())
     end)
 
+  -- The kernel gets the address as a number, so that nothing but b:ptr() tells the
+  -- library of the use.
   it("an address that escaped keeps the memory for all streams", function()
-    local b = tp.buffer("i32", { 1, 2, 3 })
-    local out <close> = tp.zeros("i32", 3)
+    local module <close> = program("escape", [=[
+extern "C" __global__ void through(long long from, int *to, int n) {
+  for (int i = 0; i < n; i++) to[i] = ((const int *)from)[i];
+}]=])
+    for _, how in ipairs { "a buffer", "a slice of it", "pinned memory" } do
+      local b = how:find "pinned" and tp.pinned("i32", { 1, 2, 3 })
+        or tp.buffer("i32", { 1, 2, 3 })
+      local out <close> = tp.zeros("i32", 3)
+      tp.current_stream():synchronize()
+      local part = how:find "slice" and b:slice(1, 3) or b
+      local address = part:ptr()
+      assert.equal("integer", math.type(address))
+      local s <close> = tp.Stream()
+      local g <close> = gate.new()
+      local through <close> = module:kernel "through"
+      g:hold(s)
+      through:launch({ grid = 1, block = 1, stream = s }, address, out, 3)
+      part:close()
+      b:close()
+      local others = {}
+      for i = 1, 4 do
+        local make = how:find "pinned" and tp.pinned or tp.buffer
+        others[i] = make("i32", { 7, 8, 9 })
+      end
+      tp.current_stream():synchronize()
+      g:open()
+      s:synchronize()
+      assert.same({ 1, 2, 3 }, out:read(), how)
+      for _, other in ipairs(others) do other:close() end
+    end
+  end)
+
+  it("an allocation comes before its use on another stream", function()
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    local g <close> = gate.new()
+    g:hold(s)
+    local a <close> = tp.buffer("i32", 50000, { stream = s })
+    tp.with_stream(t, a.fill, a, 4)
+    g:open()
+    for _, v in ipairs(tp.with_stream(t, a.read, a)) do
+      if v ~= 4 then assert.equal(4, v) end
+    end
+  end)
+
+  it("a later write is ordered by its stream alone", function()
+    local b <close> = tp.buffer("i32", { 1, 2 })
     tp.current_stream():synchronize()
-    local address = b:ptr()
-    assert.equal("integer", math.type(address))
     local s <close> = tp.Stream()
     local g <close> = gate.new()
-    local copy <close> = gate.kernel "copy"
     g:hold(s)
-    tp.with_stream(s, copy.launch, copy, { grid = 1, block = 3 }, b, out, 3)
-    b:close()
-    local _ <close> = tp.buffer("i32", { 7, 8, 9 })
-    tp.current_stream():synchronize()
+    tp.with_stream(s, b.write, b, { 3, 4 })
+    assert.same({ 1, 2 }, b:read()) -- waits for the current stream only
+    assert.equal(string.pack("<i4", 2), b:bytes(2))
+    assert.is_false(s:query())
     g:open()
-    s:synchronize()
-    assert.same({ 1, 2, 3 }, out:read())
+    assert.same({ 3, 4 }, tp.with_stream(s, b.read, b))
   end)
 end)
 
@@ -750,6 +825,15 @@ describe("memory_stats", function()
     assert.is_true(during.peak_bytes >= during.live_bytes)
     b:close()
     assert.equal(before.live_bytes, tp.memory_stats().live_bytes)
-    assert.equal("table", type(tp.memory_stats(tp.current_device())))
+    local keys = {}
+    for key, value in pairs(tp.memory_stats(tp.current_device())) do
+      assert.equal("integer", math.type(value), key)
+      assert.is_true(value >= 0, key)
+      keys[#keys + 1] = key
+    end
+    table.sort(keys)
+    assert.equal("allocations frees live_bytes live_count managed_bytes "
+      .. "peak_bytes pending_bytes pending_count pinned_bytes pool_bytes",
+      table.concat(keys, " "))
   end)
 end)

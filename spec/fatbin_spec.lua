@@ -1,12 +1,14 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- docs/reference.md, section Compile: tp.load of fatbins. Those here hold PTX of
+-- docs/reference.md, section Compile: tp.load of machine code, in a CUBIN or a
+-- fatbin. The fatbins here hold PTX of
 --   __device__ int v = 3;
 --   extern "C" __global__ void k(int *p) { *p = v + 4; }
 -- for compute_75 and compute_80, as nvcc 13 writes it, plain and compressed in its
 -- two ways (--compress-mode=none, speed and size), in hexadecimal.
 local tp = require "tpstream"
+local CUBIN = require "spec.support.cubin"
 
 local function bytes(hex)
   return (hex:gsub("%s", ""):gsub("..", function(two)
@@ -142,5 +144,67 @@ describe("a fatbin", function()
     assert.is_false(ok)
     assert.matches("sim:0 can't run a binary image %(CUBIN or fatbin%), only "
       .. "PTX", tostring(object))
+  end)
+end)
+
+describe("a CUBIN", function()
+  local here = tp.current_device()
+  local function load_here()
+    if here:kind() == "sim" or here:capability() ~= 9 then
+      pending "needs a GPU of capability 9"
+      return nil
+    end
+    return tp.load(CUBIN)
+  end
+
+  it("can't run on the simulated device, which says so", function()
+    local path = os.tmpname()
+    local file = assert(io.open(path, "wb"))
+    file:write(CUBIN)
+    file:close()
+    tp.with_device("sim", function()
+      for _, image in ipairs { CUBIN, path } do
+        local ok, object = pcall(function()
+          tp.load(image):kernel "k":launch(ONE, nil, 1, 1)
+        end)
+        assert.is_false(ok)
+        assert.equal("cudaErrorNoKernelImageForDevice", object.code)
+        assert.matches("sim:0 can't run a binary image %(CUBIN or fatbin%), only "
+          .. "PTX", tostring(object))
+      end
+    end)
+    os.remove(path)
+  end)
+
+  it("runs on its GPU", function()
+    local m = load_here()
+    if not m then return end
+    local out <close> = tp.zeros("i32", 1)
+    m:kernel "k":launch(ONE, out, string.pack("<f", 5.5), string.pack("<h", -9))
+    assert.same({ 3 + 5 - 9 }, out:read())
+    local o <close> = tp.zeros("f32", 1)
+    m:kernel "typed":launch(ONE, o, 1.5)
+    assert.same({ 3 }, o:read())
+    local v <close> = m:global "v"
+    assert.equal(4, v:nbytes())
+    assert.equal("\3\0\0\0", v:bytes())
+    m:close()
+  end)
+
+  it("has its parameters' sizes, and what types the names tell", function()
+    local m = load_here()
+    if not m then return end
+    assert.is_nil(m:ptx())
+    local function of(name)
+      local list = {}
+      for i, p in ipairs(m:kernel(name):params()) do
+        list[i] = ("%d %d"):format(p.offset, p.size)
+      end
+      return table.concat(list, ", ")
+    end
+    assert.equal("0 8, 8 4, 12 2", of "k")
+    assert.equal("0 8, 8 4", of "typed")
+    assert.equal("float*", m:kernel "typed":params()[1].type)
+    m:close()
   end)
 end)
