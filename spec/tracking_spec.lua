@@ -3,7 +3,7 @@
 --
 -- Memory that is dropped while several streams still have work for it: every pair
 -- of operations, ordered or not, on two streams and on three, all of them queued
--- behind a gate before the buffer is closed. Then others ask for memory of its size
+-- behind gates before the buffer is closed. Then others ask for memory of its size
 -- and fill it. Were one wait missing, its bytes would be given away too early: a GPU
 -- would hand out the same address and mix the values up, the simulated device calls
 -- it a use after free.
@@ -112,27 +112,35 @@ local function crowd()
   end
 end
 
--- Each operation on a stream of its own.
+-- Each operation on a stream of its own, behind a gate of its own. The gates open
+-- one by one, and after each others come for memory: were it given back before the
+-- last stream is done, that stream would work on theirs.
 local function case(operations, ordered)
   local now = values()
   local x = tp.buffer("i32", now)
   tp.current_stream():synchronize()
-  local g <close> = gate.new()
-  local streams, checks = {}, {}
+  local streams, gates, checks = {}, {}, {}
   for i, operation in ipairs(operations) do
     local s = tp.Stream()
-    streams[i] = s
-    if ordered and i > 1 then s:wait_stream(streams[i - 1]) else g:hold(s) end
+    streams[i], gates[i] = s, gate.new()
+    if ordered and i > 1 then s:wait_stream(streams[i - 1]) end
+    gates[i]:hold(s)
     tp.with_stream(s, function() now, checks[i] = operation[2](x, now) end)
   end
   x:close()
-  local check_crowd = crowd()
-  for _, s in ipairs(streams) do assert.is_false(s:query()) end
-  g:open()
-  for _, s in ipairs(streams) do s:synchronize() end
+  local crowds = { crowd() }
+  for i, s in ipairs(streams) do
+    assert.is_false(s:query())
+    gates[i]:open()
+    s:synchronize()
+    crowds[i + 1] = crowd()
+  end
   for i = 1, #operations do if checks[i] then checks[i]() end end
-  check_crowd()
-  for _, s in ipairs(streams) do s:close() end
+  for _, check in ipairs(crowds) do check() end
+  for i, s in ipairs(streams) do
+    getmetatable(gates[i]).__close(gates[i])
+    s:close()
+  end
 end
 
 describe("memory dropped in use", function()
