@@ -11,12 +11,12 @@ local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local numbers = require "spec.support.numbers"
 
-local N = 4096
+local N = 1024
 local random = numbers.generator(77)
 
-local function values()
+local function values(n)
   local t = {}
-  for i = 1, N do t[i] = random.int(-1000000, 1000000) end
+  for i = 1, n do t[i] = random.int(-1000000, 1000000) end
   return t
 end
 
@@ -24,64 +24,65 @@ end
 -- what x holds then, and for what reads it a function that checks what it got.
 local OPERATIONS = {
   { "write", function(x)
-    local new = values()
+    local new = values(#x)
     x:write(new)
     return new
   end },
   { "fill", function(x)
     local v = random.int(-99, 99)
     local new = {}
-    for i = 1, N do new[i] = v end
+    for i = 1, #x do new[i] = v end
     x:fill(v)
     return new
   end },
   { "copy to it", function(x)
-    local new = values()
+    local new = values(#x)
     local from = tp.buffer("i32", new) -- dropped as well
     from:copy_to(x)
     from:close()
     return new
   end },
   { "rows to it", function(x)
-    local new = values()
+    local new = values(#x)
     local from = tp.pinned("i32", new)
-    from:copy_to(x, { rows = 64, row_bytes = 4 * N // 64 })
+    from:copy_to(x, { rows = 64, row_bytes = 4 * #x // 64 })
     from:close()
     return new
   end },
   { "launch on it", function(x, now)
     local new = {}
-    for i = 1, N do new[i] = 2 * now[i] end
-    gate.kernel "twice":forall(N, x, N)
+    for i = 1, #x do new[i] = 2 * now[i] end
+    gate.kernel "twice":forall(#x, x, #x)
     return new
   end },
   { "copy from it", function(x, now)
-    local to = tp.pinned("i32", N)
+    local to = tp.pinned("i32", #x)
     x:copy_to(to)
     return now, function()
-      for i = 1, N do assert.equal(now[i], to[i]) end
+      for i = 1, #to do assert.equal(now[i], to[i]) end
       to:close()
     end
   end },
   { "columns from it", function(x, now)
     local to = tp.pinned("i32", 64)
-    x:copy_to(to, { rows = 64, row_bytes = 4, pitch = 4 * N // 64 })
+    local pitch = #x // 64
+    x:copy_to(to, { rows = 64, row_bytes = 4, pitch = 4 * pitch })
     return now, function()
-      for i = 1, 64 do assert.equal(now[(i - 1) * (N // 64) + 1], to[i]) end
+      for i = 1, 64 do assert.equal(now[(i - 1) * pitch + 1], to[i]) end
       to:close()
     end
   end },
   { "launch that reads it", function(x, now)
-    local to = tp.buffer("i32", N)
-    gate.kernel "copy":forall(N, x, to, N)
+    local to = tp.buffer("i32", #x)
+    gate.kernel "copy":forall(#x, x, to, #x)
     return now, function()
       assert.same(now, to:read())
       to:close()
     end
   end },
   { "launch on a slice", function(x, now)
-    local new, half = {}, N // 2
-    for i = 1, N do new[i] = i > half and 2 * now[i] or now[i] end
+    local new, half = {}, #x // 2
+    for i = 1, #x do new[i] = i > half and 2 * now[i] or now[i] end
     local slice = x:slice(half + 1, half)
     gate.kernel "twice":forall(half, slice, half)
     slice:close()
@@ -112,11 +113,27 @@ local function crowd()
   end
 end
 
--- Each operation on a stream of its own, behind a gate of its own. The gates open
--- one by one, and after each others come for memory: were it given back before the
--- last stream is done, that stream would work on theirs.
+-- Lets the streams go one by one, and after each others come for memory: were it
+-- given back before the last stream is done, that stream would work on theirs.
+local function let_go(streams, gates, checks)
+  local crowds = { crowd() }
+  for i, s in ipairs(streams) do
+    assert.is_false(s:query())
+    gates[i]:open()
+    s:synchronize()
+    crowds[i + 1] = crowd()
+  end
+  for _, check in pairs(checks) do check() end
+  for _, check in ipairs(crowds) do check() end
+  for i, s in ipairs(streams) do
+    getmetatable(gates[i]).__close(gates[i])
+    s:close()
+  end
+end
+
+-- Each operation on a stream of its own, behind a gate of its own.
 local function case(operations, ordered)
-  local now = values()
+  local now = values(N)
   local x = tp.buffer("i32", now)
   tp.current_stream():synchronize()
   local streams, gates, checks = {}, {}, {}
@@ -128,19 +145,30 @@ local function case(operations, ordered)
     tp.with_stream(s, function() now, checks[i] = operation[2](x, now) end)
   end
   x:close()
-  local crowds = { crowd() }
-  for i, s in ipairs(streams) do
-    assert.is_false(s:query())
-    gates[i]:open()
-    s:synchronize()
-    crowds[i + 1] = crowd()
+  let_go(streams, gates, checks)
+end
+
+-- The two on one half of the memory each, with no order between them; the stream
+-- of number `first` is let go first.
+local function halves(operations, first)
+  local now = values(N)
+  local x = tp.buffer("i32", now)
+  tp.current_stream():synchronize()
+  local streams, gates, checks = {}, {}, {}
+  for i, operation in ipairs(operations) do
+    local s, at = tp.Stream(), (i - 1) * N // 2
+    local half = x:slice(at + 1, N // 2)
+    local k = i == first and 1 or 2
+    streams[k], gates[k] = s, gate.new()
+    gates[k]:hold(s)
+    tp.with_stream(s, function()
+      local _
+      _, checks[i] = operation[2](half, table.move(now, at + 1, at + N // 2, 1, {}))
+    end)
+    half:close()
   end
-  for i = 1, #operations do if checks[i] then checks[i]() end end
-  for _, check in ipairs(crowds) do check() end
-  for i, s in ipairs(streams) do
-    getmetatable(gates[i]).__close(gates[i])
-    s:close()
-  end
+  x:close()
+  let_go(streams, gates, checks)
 end
 
 describe("memory dropped in use", function()
