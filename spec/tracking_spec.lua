@@ -185,6 +185,13 @@ describe("memory dropped in use", function()
         case({ first, second, READERS[random.int(1, 3)] }, true)
       end
     end)
+
+    it("outlives a " .. first[1] .. " and what is beside it", function()
+      for _, second in ipairs(OPERATIONS) do
+        halves({ first, second }, 1)
+        halves({ first, second }, 2)
+      end
+    end)
   end
 
   it("outlives readers side by side", function()
