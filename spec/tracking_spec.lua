@@ -80,6 +80,21 @@ local OPERATIONS = {
       to:close()
     end
   end },
+  { "texture made of it", function(x, now)
+    local t = tp.texture(x, { width = #x })
+    return now, function()
+      assert.same(now, t:read())
+      t:close()
+    end
+  end },
+  { "texture copied to it", function(x)
+    local new = values(#x)
+    local from <close> = tp.buffer("i32", new)
+    local t = tp.texture(from, { width = #x })
+    t:copy_to(x)
+    t:close() -- dropped as well
+    return new
+  end },
   { "launch on a slice", function(x, now)
     local new, half = {}, #x // 2
     for i = 1, #x do new[i] = i > half and 2 * now[i] or now[i] end
