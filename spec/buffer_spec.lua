@@ -746,7 +746,7 @@ describe("lifetime across streams", function()
       local a <close> = tp.buffer("i32", { 1, 2, 3, 4 }, { stream = s })
       local copy <close> = gate.kernel "copy"
       tp.with_stream(t, copy.forall, copy, 4, a, out, 4)
-      assert.is_false(t:query())
+      assert.is_false(t:synchronize(10))
       g:open()
       t:synchronize()
       assert.same({ 1, 2, 3, 4 }, out:read())
