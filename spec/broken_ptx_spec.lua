@@ -6,6 +6,7 @@
 -- when the kernel runs.
 local tp = require "tpstream"
 local run = require "spec.support.run"
+local simulated = require "spec.support.simulated"
 
 local HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -24,12 +25,7 @@ end
 local MILLION = 1000000
 
 describe("broken PTX", function()
-  local device
-  setup(function()
-    device = tp.current_device()
-    tp.set_device "sim"
-  end)
-  teardown(function() tp.set_device(device) end)
+  simulated(setup, teardown)
 
   it("of another address size is refused", function()
     for _, size in ipairs { 32, 16, 0 } do

@@ -3,16 +3,11 @@
 --
 -- docs/reference.md, section Memory.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").text
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"
 local numbers = require "spec.support.numbers"
 local program = require "spec.support.program"
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  return tostring(message)
-end
 
 local DTYPES = { -- name, short name, bytes, pack format, least, most
   { "int8", "i8", 1, "<i1", -128, 127 },

@@ -3,7 +3,10 @@
 --
 -- Compiles kept between processes. Every test has a folder of its own; whether
 -- NVRTC was opened shows in the process's memory map.
+local files = require "spec.support.files"
 local run = require "spec.support.run"
+
+local read, write = files.read, files.write
 
 local function shell(format, ...)
   local r = run.command { "sh", "-c", format:format(...) }
@@ -16,16 +19,6 @@ local function folder()
   os.remove(path)
   shell("mkdir -p '%s/include/deep' '%s/other'", path, path)
   return path
-end
-
-local function write(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  assert(file:write(text))
-end
-
-local function read(path)
-  local file <close> = assert(io.open(path, "rb"))
-  return file:read "a"
 end
 
 -- What each script begins with: value(source, options) compiles and runs `fill`.

@@ -3,12 +3,7 @@
 --
 -- docs/reference.md, section Run-time compilation: compile, compile_file, load.
 local tp = require "tpstream"
-
-local function failure(fn, ...)
-  local ok, e = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  return tostring(e), e
-end
+local failure = require("spec.support.errors").text
 
 -- The line on which this function is called.
 local function here() return debug.getinfo(2, "l").currentline end

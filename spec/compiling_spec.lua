@@ -5,20 +5,11 @@
 -- what the page says. With TPS_WRITE_DOCS=1 the page gets what is printed; to be
 -- read before it is committed. What no program here can print (it takes another
 -- machine) is worded as the sources word it.
+local files = require "spec.support.files"
 local run = require "spec.support.run"
 
 local PATH = "docs/compiling.md"
 local VERSION = "13.0" -- of the NVRTC that the page quotes
-
-local function read(path)
-  local f <close> = assert(io.open(path, "rb"))
-  return f:read "a"
-end
-
-local function write(path, text)
-  local f <close> = assert(io.open(path, "wb"))
-  f:write(text)
-end
 
 local interpreter = run.interpreter()
 if interpreter:find "/" and interpreter:sub(1, 1) ~= "/" then
@@ -46,7 +37,7 @@ local function programs(page)
 end
 
 local function output(program, folder)
-  write(folder .. "/script.lua", program.text)
+  files.write(folder .. "/script.lua", program.text)
   local env = { TPSTREAM_DEVICE = "sim", TPSTREAM_SIM_CAPABILITY = false,
     TPS_COUNTS = "1", TPSTREAM_CACHE_DIR = folder .. "/cache" }
   for k, v in pairs(program.env or {}) do env[k] = v end
@@ -76,8 +67,8 @@ end
 -- The formats of messages in C, as patterns.
 local function formats(folders)
   local list = {}
-  local files <close> = assert(io.popen("cat " .. folders))
-  local text = files:read "a":gsub('\\"', "'"):gsub('"%s*\n%s*"', "")
+  local pipe <close> = assert(io.popen("cat " .. folders))
+  local text = pipe:read "a":gsub('\\"', "'"):gsub('"%s*\n%s*"', "")
   for literal in text:gmatch '"([^"\n]+)"' do
     local fixed = literal:gsub("%%[%d.*lz]*%a", "\0")
     if #fixed:gsub("%z", "") > 8 then
@@ -88,11 +79,10 @@ local function formats(folders)
 end
 
 describe("docs/compiling.md", function()
-  local page = read(PATH)
-  local folder = os.tmpname()
-  os.remove(folder)
-  assert(os.execute("mkdir -p " .. folder .. "/include"))
-  teardown(function() os.execute("rm -rf " .. folder) end)
+  local page = files.read(PATH)
+  local folder = files.folder()
+  assert(os.execute("mkdir " .. folder .. "/include"))
+  teardown(function() files.remove(folder) end)
 
   local known
   local function version()
@@ -117,7 +107,7 @@ print(select(2, pcall(require "tpstream".compile, "x", { options = { "-?" } })))
           .. program.printed, 1, true)
         page = page:sub(1, from - 1) .. program.text .. "```\n```text\n" .. printed
           .. page:sub(to + 1)
-        write(PATH, page)
+        files.write(PATH, page)
       else
         assert.equal(program.printed, printed)
       end

@@ -3,14 +3,9 @@
 --
 -- docs/reference.md, section Devices.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").text
 local pair = require "spec.support.pair"
 local run = require "spec.support.run"
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return tostring(message)
-end
 
 describe("devices", function()
   it("are listed, of the kind in use", function()

@@ -4,17 +4,9 @@
 -- What a compile tells: errors, warnings and names, by their whole text.
 local run = require "spec.support.run"
 local tp = require "tpstream"
+local failure = require("spec.support.errors").text
 
 local FILL = 'extern "C" __global__ void fill(int *o) { o[0] = 1; }'
-
-local function failure(fn, ...)
-  local ok, e = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  if type(e) == "table" and e.code == "TPSTREAM_ERROR_NO_COMPILER" then
-    error(e, 0)
-  end
-  return tostring(e), e
-end
 
 -- The lines of an error's text, after the line of the call.
 local function body(text) return (text:gsub("^[^\n]*\n", "")) end

@@ -4,13 +4,8 @@
 -- docs/reference.md, section Memory: arrays exchanged within the process by DLPack.
 -- Tensors of others, and deleters called from other threads: spec/c/dlpack_test.c.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").message
 local gate = require "spec.support.gate"
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  return (tostring(message):gsub("^[^:]*:%d+: ", ""))
-end
 
 describe("dlpack", function()
   it("shares memory, which lives as long as one of both sides", function()

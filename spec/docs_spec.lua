@@ -4,12 +4,8 @@
 -- Every program in the documentation runs and prints what stands behind its "-->",
 -- blanks apart, "…" standing for anything. (Those of docs/compiling.md are
 -- compiling_spec.lua's.)
+local read = require("spec.support.files").read
 local run = require "spec.support.run"
-
-local function read(path)
-  local file <close> = assert(io.open(path))
-  return file:read "a"
-end
 
 -- What a program says it prints: an array of patterns, one for each "-->".
 local function promises(code)
@@ -87,8 +83,8 @@ end)
 describe("the README", function()
   it("has every environment variable that the sources read", function()
     local table_of = read "README.md":match "## Environment variables(.-)\n## "
-    local files <close> = assert(io.popen "cat src/*/*.c")
-    local text, count = files:read "a", 0
+    local sources <close> = assert(io.popen "cat src/*/*.c")
+    local text, count = sources:read "a", 0
     local function has(name)
       count = count + 1
       assert(table_of:find("%f[%w_]" .. name .. "%f[^%w_]"), name .. " is missing")

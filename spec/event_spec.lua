@@ -3,14 +3,9 @@
 --
 -- docs/reference.md, section Events.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").text
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return tostring(message), message
-end
 
 describe("an event", function()
   it("is made without touching the driver", function()
@@ -478,7 +473,7 @@ describe("elapsed_time", function()
         local text, object = message_of(case[1].elapsed_time, case[1], case[2])
         assert.matches(case[3], text, 1, true)
         assert.equal(case[4], object.number, i)
-        assert.matches("^%S*event_spec%.lua:%d+: ", text)
+        assert.matches("^%S+%.lua:%d+: ", text)
       end
       g:open()
       assert.is_true(b:synchronize())

@@ -4,6 +4,7 @@
 -- docs/reference.md, conventions and errors: what holds for handles of every
 -- type, for every table of options, and for every error.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").object
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"
 local program = require "spec.support.program"
@@ -34,12 +35,6 @@ local MAKE = {
 }
 local TYPES = { "Stream", "Event", "Buffer", "Module", "Kernel", "Graph",
   "Texture", "Surface" }
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return message
-end
 
 local function methods_of(handle)
   local meta = debug.getmetatable(handle)

@@ -4,6 +4,7 @@
 -- docs/reference.md, section Launch. The kernels' names are mangled, so that their
 -- PTX alone tells the parameters' types; extern "C" is compile_spec's.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").text
 local numbers = require "spec.support.numbers"
 local pair = require "spec.support.pair"
 local program = require "spec.support.program"
@@ -63,12 +64,6 @@ namespace ns { __global__ void inner(int *o) { o[0] = 77; } }
 
 local module
 local one = { grid = 1, block = 1 }
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  return tostring(message), message
-end
 
 setup(function() module = program("launch", SOURCE) end)
 teardown(function() module:close() end)

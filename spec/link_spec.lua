@@ -3,6 +3,7 @@
 --
 -- docs/reference.md, section Compile: tp.link and relocatable modules.
 local tp = require "tpstream"
+local raised = require("spec.support.errors").text
 
 local USER = [[
 extern __device__ int factor;
@@ -50,12 +51,6 @@ local function relocatable(name)
     modules[name] = module
   end
   return modules[name]
-end
-
-local function raised(fn, ...)
-  local ok, object = pcall(fn, ...)
-  assert.is_false(ok)
-  return tostring(object)
 end
 
 describe("tp.link", function()

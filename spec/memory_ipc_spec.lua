@@ -5,15 +5,10 @@
 -- Lua process and, where Python has it, CuPy work on the same bytes; the simulated
 -- device says that it has no such thing.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").message
 local run = require "spec.support.run"
 
 local simulated = tp.current_device():kind() == "sim"
-
-local function message_of(fn, ...)
-  local ok, e = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  return (tostring(e):gsub("^[^:]*:%d+: ", "")), e
-end
 
 local function hex(bytes)
   return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))

@@ -4,18 +4,13 @@
 -- Managed memory, views as another type, copies of rows, files, the limit:
 -- docs/reference.md, section Memory. The rest of it is in buffer_spec.lua.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").message
 local gate = require "spec.support.gate"
 local numbers = require "spec.support.numbers"
 local pair = require "spec.support.pair"
 local run = require "spec.support.run"
 
 local random = numbers.generator(2026)
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  return (tostring(message):gsub("^[^:]*:%d+: ", ""))
-end
 
 local function list(count, least, most)
   local t = {}

@@ -4,14 +4,9 @@
 -- Tables of options and of elements whose metamethods do what they should not:
 -- close what is being used, or hand out objects that nothing else keeps.
 local tp = require "tpstream"
+local failure = require("spec.support.errors").text
 local gate = require "spec.support.gate"
 local run = require "spec.support.run"
-
-local function failure(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  return tostring(message)
-end
 
 -- Calls act() when the field is asked for, and gives what it returns.
 local function options(fields, field, act)

@@ -6,6 +6,7 @@
 -- luacheck: no max line length
 local tp = require "tpstream"
 local run = require "spec.support.run"
+local simulated = require "spec.support.simulated"
 
 local ACCEPTED = [[
 cp.async.ca.shared.global [%r1], [%rd1], 4;
@@ -195,12 +196,7 @@ describe("of what completes later", function()
 end)
 
 describe("the simulated device", function()
-  local device
-  setup(function()
-    device = tp.current_device()
-    tp.set_device "sim"
-  end)
-  teardown(function() tp.set_device(device) end)
+  simulated(setup, teardown)
 
   it("refuses launches from the device", function()
     local text = HEAD:gsub("sm_90a", "sm_80"):gsub("%.visible",

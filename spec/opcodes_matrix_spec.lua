@@ -4,6 +4,7 @@
 -- Every matrix and video opcode of the census is accepted by the simulated device when
 -- a module is loaded.
 local tp = require "tpstream"
+local simulated = require "spec.support.simulated"
 
 -- Registers of wmma's fragments.
 local function fragment(kind, use, shape)
@@ -77,12 +78,7 @@ local function program(opcode)
 end
 
 describe("the census's opcodes", function()
-  local device
-  setup(function()
-    device = tp.current_device()
-    tp.set_device "sim"
-  end)
-  teardown(function() tp.set_device(device) end)
+  simulated(setup, teardown)
 
   it("of matrices and of video are all accepted", function()
     local missing, count = {}, 0

@@ -7,6 +7,7 @@
 -- stages is refused by name and line. A row of spec/c/opcodes.tsv says only the opcode,
 -- so operands of the right kinds are made for it here.
 local tp = require "tpstream"
+local simulated = require "spec.support.simulated"
 
 local REGISTER = { pred = "%p", b8 = "%rs", u8 = "%rs", s8 = "%rs", b16 = "%rs",
   u16 = "%rs", s16 = "%rs", f16 = "%rs", bf16 = "%rs", b32 = "%r", u32 = "%r",
@@ -222,12 +223,7 @@ local function rows()
 end
 
 describe("the census's opcodes", function()
-  local device
-  setup(function()
-    device = tp.current_device()
-    tp.set_device "sim"
-  end)
-  teardown(function() tp.set_device(device) end)
+  simulated(setup, teardown)
 
   for stage, least in pairs { S1 = 200, S2 = 200, S3b = 20 } do
     it("of stage " .. stage .. " are all accepted", function()

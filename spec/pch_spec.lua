@@ -3,14 +3,12 @@
 --
 -- docs/reference.md, section Compile: the option pch.
 local tp = require "tpstream"
+local files = require "spec.support.files"
 local run = require "spec.support.run"
 
 local dir
 
-local function header(name, text)
-  local file <close> = assert(io.open(dir .. "/" .. name, "wb"))
-  file:write(text)
-end
+local function header(name, text) files.write(dir .. "/" .. name, text) end
 
 -- Compiles with precompiled headers and without; both must give the same.
 local function both(source, options)
@@ -29,11 +27,9 @@ end
 
 describe("precompiled headers", function()
   before_each(function()
-    dir = os.tmpname()
-    os.remove(dir)
-    assert(os.execute("mkdir " .. dir))
+    dir = files.folder()
   end)
-  after_each(function() os.execute("rm -r " .. dir) end)
+  after_each(function() files.remove(dir) end)
 
   it("change nothing in what comes out", function()
     header("a.h", "#pragma once\n#include \"b.h\"\n"

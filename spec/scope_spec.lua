@@ -3,16 +3,11 @@
 --
 -- docs/reference.md: with_stream (its seven points), scope, set_stream, current_stream.
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").text
 local gate = require "spec.support.gate"
 local pair = require "spec.support.pair"
 
 local current = tp.current_stream
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return tostring(message)
-end
 
 local HELD = "attempt to close a stream that is current or held by a block"
 

@@ -3,13 +3,8 @@
 --
 -- docs/reference.md, section Streams (scopes are in scope_spec.lua).
 local tp = require "tpstream"
+local message_of = require("spec.support.errors").text
 local gate = require "spec.support.gate"
-
-local function message_of(fn, ...)
-  local ok, message = pcall(fn, ...)
-  assert.is_false(ok)
-  return tostring(message)
-end
 
 describe("a stream", function()
   it("is made on the current device with priority 0", function()

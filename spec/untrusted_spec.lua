@@ -5,6 +5,7 @@
 -- read, ask for, or make the host do.
 local run = require "spec.support.run"
 local tp = require "tpstream"
+local failure = require("spec.support.errors").text
 
 local FILL = 'extern "C" __global__ void fill(int *o) { o[0] = VALUE; }\n'
 local SECRET = "the_secret_of_this_file"
@@ -34,15 +35,6 @@ local function with(more)
   local o = { untrusted = true, include = place .. "/inc", cache = false }
   for k, v in pairs(more or {}) do o[k] = v end
   return o
-end
-
-local function failure(fn, ...)
-  local ok, e = pcall(fn, ...)
-  assert.is_false(ok, "an error was expected")
-  if type(e) == "table" and e.code == "TPSTREAM_ERROR_NO_COMPILER" then
-    error(e, 0)
-  end
-  return tostring(e), e
 end
 
 local function filled(module)

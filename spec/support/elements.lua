@@ -41,12 +41,7 @@ end
 
 function elements.one(buffer) return elements.take(buffer)[1] end
 
--- The message of the error that fn(...) raises.
-function elements.failure(fn, ...)
-  local ok, e = pcall(fn, ...)
-  assert(not ok, "an error was expected")
-  return tostring(e)
-end
+elements.failure = require("spec.support.errors").text
 
 elements.generator = numbers.generator
 return elements

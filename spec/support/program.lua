@@ -29,10 +29,7 @@ local function read(path)
   return text
 end
 
-local function write(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  assert(file:write(text))
-end
+local write = require("spec.support.files").write
 
 return function(name, source, options)
   local path = "spec/ptx/" .. name .. ".ptx"

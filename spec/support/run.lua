@@ -12,20 +12,13 @@
 -- in seconds (60), interpreter, signal and after (sends that signal after so
 -- many seconds). Results: status (nil when killed), signal (nil unless killed),
 -- timed_out, stdout, stderr.
+local files = require "spec.support.files"
+
+local read, write = files.read, files.write
 local run = {}
 
 local function quote(text)
   return "'" .. tostring(text):gsub("'", "'\\''") .. "'"
-end
-
-local function write(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  assert(file:write(text))
-end
-
-local function read(path)
-  local file <close> = assert(io.open(path, "rb"))
-  return file:read "a"
 end
 
 local function with_environment(env)
