@@ -601,6 +601,35 @@ describe("set_stream", function()
     assert.equal(tp.default_stream(), current())
   end)
 
+  it("keeps a stream alive until it is set back, and no longer", function()
+    local weak = setmetatable({}, { __mode = "k" })
+    do
+      local s = tp.Stream()
+      weak[s] = true
+      tp.set_stream(s)
+      tp.set_stream(s)
+    end
+    collectgarbage()
+    collectgarbage()
+    assert.equal(current(), (next(weak)))
+    assert.is_true(current():query())
+    tp.set_stream(tp.default_stream())
+    collectgarbage()
+    collectgarbage()
+    assert.is_nil((next(weak)))
+    -- set in a block, and in a coroutine
+    tp.with_stream(tp.default_stream(), function()
+      tp.set_stream(tp.Stream())
+      weak[current()] = true
+    end)
+    coroutine.wrap(function()
+      tp.set_stream(tp.Stream())
+      weak[current()] = true
+    end)()
+    for _ = 1, 3 do collectgarbage() end -- the coroutine, its stream, the key
+    assert.is_nil((next(weak)))
+  end)
+
   it("changes the innermost block", function()
     local s <close> = tp.Stream()
     local t <close> = tp.Stream()

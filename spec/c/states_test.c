@@ -248,6 +248,82 @@ static void a_fault_is_for_both(void **state) {
   assert_int_equal(status, 0);
 }
 
+/* ---- resumers that are not Lua's ----------------------------------------- */
+
+/* n co args... → results: as coroutine.wrap, from a program of its own. */
+static int resume(lua_State *L) {
+  lua_State *co = lua_tothread(L, 2);
+  int results, count = lua_gettop(L) - 2;
+  lua_xmove(L, co, count);
+  int status = lua_resume(co, L, count, &results);
+  if (status != LUA_OK && status != LUA_YIELD) {
+    lua_xmove(co, L, 1);
+    return lua_error(L);
+  }
+  lua_xmove(co, L, results);
+  return results;
+}
+
+/* The nearest block is found through coroutines resumed in any way; those that
+ * are suspended or dead do not count. */
+static const char by_others[] =
+    "local tp = require 'tpstream'\n"
+    "local function co(fn)\n"
+    "  local c = coroutine.create(fn)\n"
+    "  return function(...) return resume(0, c, ...) end\n"
+    "end\n"
+    "local function check(s) assert(tp.current_stream() == s, 'not current') end\n"
+    "local s, t, u, v = tp.Stream(), tp.Stream(), tp.Stream(), tp.Stream()\n"
+    "local default = tp.default_stream()\n"
+    "local waits = co(function() tp.with_stream(v, coroutine.yield) end)\n"
+    "waits()\n"
+    "check(default)\n"
+    "local generator = co(function()\n"
+    "  while true do coroutine.yield(tp.current_stream()) end\n"
+    "end)\n"
+    "assert(generator() == default)\n"
+    "tp.with_stream(s, function()\n"
+    "  assert(generator() == s)\n"
+    "  co(function()\n"
+    "    check(s)\n"
+    "    tp.with_stream(t, function()\n"
+    "      check(t)\n"
+    "      local inner = co(function()\n"
+    "        check(t)\n"
+    "        tp.with_stream(u, function()\n"
+    "          assert(generator() == u)\n"
+    "          co(function()\n"
+    "            check(u)\n"
+    "            coroutine.wrap(check)(u)\n"
+    "            tp.with_stream(v, function() assert(generator() == v) end)\n"
+    "            assert(generator() == u)\n"
+    "          end)()\n"
+    "          coroutine.yield()\n"
+    "          check(u)\n"
+    "        end)\n"
+    "        check(t)\n"
+    "      end)\n"
+    "      inner()\n"
+    "      check(t)\n"
+    "      assert(generator() == t)\n"
+    "      coroutine.wrap(function() assert(generator() == t) end)()\n"
+    "      inner()\n"
+    "    end)\n"
+    "    assert(generator() == s)\n"
+    "  end)()\n"
+    "  check(s)\n"
+    "end)\n"
+    "assert(generator() == default)\n"
+    "check(default)\n";
+
+static void blocks_hold_under_any_resumer(void **state) {
+  (void)state;
+  lua_State *L = open_state();
+  lua_register(L, "resume", resume);
+  assert_true(run(L, by_others, "resumers", "others", 0));
+  lua_close(L);
+}
+
 /* ---- what belongs to one state ------------------------------------------- */
 
 static const char owner[] = "tp = require 'tpstream'\n"
@@ -305,6 +381,7 @@ int main(void) {
       cmocka_unit_test(two_states_work),
       cmocka_unit_test(one_closes_while_one_works),
       cmocka_unit_test(each_state_has_its_own),
+      cmocka_unit_test(blocks_hold_under_any_resumer),
   };
   return cmocka_run_group_tests_name("states", tests, NULL, NULL);
 }
