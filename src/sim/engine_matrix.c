@@ -9,8 +9,7 @@
 #include <stdio.h>
 
 #include "sim/engine_fragment.h"
-
-#define ON(mask, l) ((mask) >> (l)&1)
+#include "sim/engine_lanes.h"
 
 typedef const void *const *sources;
 typedef void *const *sinks;
@@ -101,9 +100,20 @@ static void find_spots(const matrix_site *s, const area *a, spots *t) {
   if (t->per > 1 && together) t->size = 4, t->per = 1;
 }
 
-static void load_words(const spots *t, const unsigned char *from, uint32_t *d) {
+GUEST static void load_words(const spots *t, const unsigned char *from,
+                             uint32_t *d) {
   for (unsigned l = 0; l < LANES; l++)
-    d[l] = (uint32_t)load_atomic(from + t->lane[l], 4, __ATOMIC_RELAXED);
+    d[l] = *(const uint32_t *)(const void *)(from + t->lane[l]);
+}
+
+/* Two elements of two bytes for each lane, `step` apart. */
+GUEST static void load_halves(const spots *t, const unsigned char *from,
+                              uint32_t *d) {
+  for (unsigned l = 0; l < LANES; l++) {
+    const uint16_t *low = (const void *)(from + t->lane[l]);
+    const uint16_t *high = (const void *)(from + t->lane[l] + t->step);
+    d[l] = *low | (uint32_t)*high << 16;
+  }
 }
 
 static uint64_t load_parts(const spots *t, const unsigned char *from) {
@@ -114,13 +124,15 @@ static uint64_t load_parts(const spots *t, const unsigned char *from) {
   return value;
 }
 
+/* The last registers may be copies of the first ones. */
 static void load_whole(const matrix_site *s, const spots *t,
                        const unsigned char *p, sinks out) {
-  for (unsigned r = 0; r < s->d.all; r++) {
+  for (unsigned r = 0; r < s->d.regs; r++) {
     const unsigned char *from = p + t->reg[r];
     uint32_t *d = out[r];
     uint64_t *wide = out[r];
     if (t->size == 4) load_words(t, from, d);
+    else if (t->size == 2) load_halves(t, from, d);
     else if (s->wide_out)
       for (unsigned l = 0; l < LANES; l++)
         wide[l] = load_parts(t, from + t->lane[l]);
@@ -128,11 +140,22 @@ static void load_whole(const matrix_site *s, const spots *t,
       for (unsigned l = 0; l < LANES; l++)
         d[l] = (uint32_t)load_parts(t, from + t->lane[l]);
   }
+  for (unsigned r = s->d.regs; r < s->d.all; r++)
+    memcpy(out[r], out[r % s->d.regs], LANES * sizeof(uint32_t));
 }
 
-static void store_words(const spots *t, unsigned char *to, const uint32_t *v) {
+GUEST static void store_words(const spots *t, unsigned char *to,
+                              const uint32_t *v) {
   for (unsigned l = 0; l < LANES; l++)
-    store_atomic(to + t->lane[l], 4, v[l], __ATOMIC_RELAXED);
+    *(uint32_t *)(void *)(to + t->lane[l]) = v[l];
+}
+
+GUEST static void store_halves(const spots *t, unsigned char *to,
+                               const uint32_t *v) {
+  for (unsigned l = 0; l < LANES; l++) {
+    *(uint16_t *)(void *)(to + t->lane[l]) = (uint16_t)v[l];
+    *(uint16_t *)(void *)(to + t->lane[l] + t->step) = (uint16_t)(v[l] >> 16);
+  }
 }
 
 static void store_parts(const spots *t, unsigned char *to, uint64_t value) {
@@ -148,6 +171,7 @@ static void store_whole(const matrix_site *s, const spots *t, unsigned char *p,
     const uint32_t *v = values[r];
     const uint64_t *wide = values[r];
     if (t->size == 4) store_words(t, to, v);
+    else if (t->size == 2) store_halves(t, to, v);
     else
       for (unsigned l = 0; l < LANES; l++)
         store_parts(t, to + t->lane[l], s->wide_out ? wide[l] : v[l]);
