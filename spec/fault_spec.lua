@@ -112,7 +112,8 @@ local function case(body, options)
   return r, fields
 end
 
--- Which lanes wait where, when it is noticed: a seed may have it otherwise.
+-- Which lanes wait where, when it is noticed, and whether freed memory is told: a
+-- seed may have it otherwise.
 local UNSEEDED = { env = { TPSTREAM_SIM_SEED = false } }
 
 local FAULTS = {
@@ -333,7 +334,7 @@ report(wait)]]
     end)
 
     it("names use after free and the line of the free", function()
-      local r, f = case [[
+      local r, f = case([[
 local dead = tp.zeros("i32", 64)
 local address = dead:ptr()
 wait()
@@ -342,7 +343,7 @@ wait()
 local m = program("through", 'extern "C" __global__ void through(long long p) {'
   .. ' *(int *)p = 1; }')
 m:kernel "through":launch({ grid = 1, block = 1 }, address)
-report(wait)]]
+report(wait)]], UNSEEDED)
       assert.equal("cudaErrorIllegalAddress", f.code, r.stdout .. r.stderr)
       assert.matches("freed", f.text)
       assert.matches(r.path .. ":" .. LINES + 4, f.text, 1, true)
@@ -455,7 +456,7 @@ report(wait)]])
     end)
 
     it("counts who is at each barrier of a deadlock", function()
-      local _, f = case('threads(64, "both_sides", 0)\nreport(wait)')
+      local _, f = case('threads(64, "both_sides", 0)\nreport(wait)', UNSEEDED)
       assert.equal("cudaErrorLaunchFailure", f.code)
       assert.matches("deadlock: no thread can go on; warp 0 waits at barrier 1 "
         .. "(program.cu:46), which has 32 of 96 threads; warp 1 waits at "
