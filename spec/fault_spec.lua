@@ -69,6 +69,7 @@ __global__ void spinning(volatile int *p) {
 __global__ void meeting(int id, int n) {
   asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(n));
 }
+__global__ void word(char *p, long long i) { p[0] = *(int *)(p + i); }
 }
 ]=])
 local function k(name, ...)
@@ -389,6 +390,9 @@ report(wait)]], UNSEEDED)
       { "across the end", 'k("halfway", tp.zeros("i8", 12), 8)', "store of 8 "
         .. "bytes at address 0x%x+: it crosses the end of the allocation at "
         .. "0x%x+ of 12 bytes %(int8 buffer%), made at PATH:1 " },
+      { "a word across the end", 'k("word", tp.zeros("i8", 6), 4)', "load of 4 "
+        .. "bytes at address 0x%x+: it crosses the end of the allocation at "
+        .. "0x%x+ of 6 bytes %(int8 buffer%), made at PATH:1 " },
       { "past pinned memory", 'k("store", tp.pinned("i32", 3), 3)',
         "0 bytes after the nearest pinned allocation at 0x%x+ of 12 bytes "
         .. "%(int32 buffer%), made at PATH:1 " },

@@ -76,6 +76,26 @@ extern "C" __global__ void together(int *i, unsigned char *c, float *f, double *
   x.fetch_add(t & 3);
   y.fetch_sub(t & 7);
 }
+// Bytes at the ends of variables, of buffers and of shared memory, which are not whole
+// words.
+__device__ unsigned char odd[7];
+extern "C" __global__ void ends(unsigned char *bytes, short *shorts, int n) {
+  extern __shared__ unsigned char d[];
+  int t = threadIdx.x;
+  if (t < n) d[t] = 0;
+  __syncthreads();
+  for (int i = 0; i < n; i++) {
+    cuda::atomic_ref<unsigned char>(bytes[i]).fetch_add(1);
+    cuda::atomic_ref<short>(shorts[i]).fetch_max(t);
+    cuda::atomic_ref<unsigned char>(odd[i]).fetch_xor(t);
+    cuda::atomic_ref<unsigned char>(d[i]).fetch_add(i);
+  }
+  __syncthreads();
+  if (t < n) {
+    bytes[t] += odd[t] + cuda::atomic_ref<unsigned char>(d[t]).exchange(9);
+    cuda::atomic_ref<unsigned char>(odd[t]).store(0);
+  }
+}
 // A lock that hands a plain variable on.
 extern "C" __global__ void handed(int *lock, int *total) {
   cuda::atomic_ref<int, cuda::thread_scope_device> a(*lock);
@@ -153,7 +173,7 @@ describe("cuda/atomic", function()
 
   it("of all threads at one place", function()
     local i <close> = tp.zeros("i32", 3)
-    local c <close> = tp.zeros("u8", 4) -- libcu++ takes the whole word
+    local c <close> = tp.zeros("u8", 1)
     local f <close> = tp.zeros("f32", 1)
     local d <close> = tp.zeros("f64", 1)
     module:kernel "together":launch({ grid = 8, block = 96 }, i, c, f, d)
@@ -163,9 +183,20 @@ describe("cuda/atomic", function()
       quarter, eighth = quarter + t % 4, eighth - t % 8
     end
     assert.same({ sum, most, flips }, i:read())
-    assert.same({ 3 * 768 % 256, 0, 0, 0 }, c:read())
+    assert.same({ 3 * 768 % 256 }, c:read())
     assert.same({ quarter }, f:read())
     assert.same({ eighth }, d:read())
+  end)
+
+  it("of bytes where memory ends in the middle of a word", function()
+    local bytes <close> = tp.zeros("u8", 7)
+    local shorts <close> = tp.zeros("i16", 7)
+    module:kernel "ends":launch({ grid = 1, block = 45, shared = 7 }, bytes,
+      shorts, 7)
+    local expected = {}
+    for i = 0, 6 do expected[i + 1] = (45 + 44 + 45 * i) % 256 end -- 0 ~ … ~ 44 is 44
+    assert.same(expected, bytes:read())
+    assert.same({ 44, 44, 44, 44, 44, 44, 44 }, shorts:read())
   end)
 
   it("as a lock", function()

@@ -10,6 +10,30 @@
 
 #include "sim/engine_report.h"
 
+/* --- bounds --------------------------------------------------------------- */
+
+/* An aligned word that other threads may change meanwhile: of an atomic operation,
+ * or of a load that says so. */
+static bool is_atomic_word(const access *a, uint64_t offset) {
+  if (a->size != 4 || offset % 4 != 0) return false;
+  if (a->kind != ACCESS_LOAD) return a->kind == ACCESS_ATOMIC;
+  const function *f = tps_sim_function_of(a->e->launch->kernel, a->i);
+  const tps_ptx_instruction *p = &f->ptx->instructions[a->i->ptx];
+  for (unsigned k = 0; k < p->mod_count; k++)
+    if (p->mods[k] == TPS_PTX_M_RELAXED || p->mods[k] == TPS_PTX_M_ACQUIRE)
+      return true;
+  return false;
+}
+
+/* Whether an access at `offset` stays within `size` bytes. libcu++ makes atomic
+ * bytes of the word that they are in: at the end that is more than belongs to the
+ * program, but not more than there is, here as on a GPU: memory goes on to a
+ * multiple of 64 bytes at least. */
+static bool stays_within(const access *a, uint64_t offset, uint64_t size) {
+  if (offset >= size) return false;
+  return size - offset >= a->size || is_atomic_word(a, offset);
+}
+
 /* --- global memory ------------------------------------------------------- */
 
 _Noreturn static void opaque(const access *a, const tps_sim_allocation *m) {
@@ -31,7 +55,8 @@ static unsigned char *global(const access *a, uint64_t address) {
   if (!atomic_load_explicit(&m->live, memory_order_relaxed))
     tps_sim_bad_memory(a, m);
   if (m->kind >= TPS_SIM_ARRAY) opaque(a, m);
-  if (m->size - (address - m->base) < a->size) tps_sim_bad_address(a, address);
+  if (!stays_within(a, address - m->base, m->size))
+    tps_sim_bad_address(a, address);
   if (m->kind == TPS_SIM_CONSTANT && a->kind != ACCESS_LOAD)
     tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, "constant memory is read-only");
   if (m->kind != TPS_SIM_HEAP) {
@@ -45,7 +70,7 @@ static unsigned char *global(const access *a, uint64_t address) {
 
 static unsigned char *shared(const access *a, uint64_t offset) {
   const region *r = &a->e->shared;
-  if (offset < r->size && r->size - offset >= a->size) return r->host + offset;
+  if (stays_within(a, offset, r->size)) return r->host + offset;
   tps_sim_bad_shared(a, offset);
 }
 
@@ -57,8 +82,7 @@ static unsigned char *shared_of_cluster(const access *a, uint64_t offset) {
   if (rank == 0 || rank > 255) return shared(a, offset);
   const region *r = tps_sim_peer(a->e, rank - 1, &why);
   offset &= ~RANK_MASK;
-  if (r && offset < r->size && r->size - offset >= a->size)
-    return r->host + offset;
+  if (r && stays_within(a, offset, r->size)) return r->host + offset;
   if (r)
     snprintf(text, sizeof text,
              "out of range of the %llu bytes of shared memory of block %llu of "
