@@ -9,12 +9,12 @@
  *
  * Its headers are not needed to build: what is used of them is declared here. */
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/library.h"
 #include "cuda/cuda.h"
 #include "device/info.h"
 
@@ -91,26 +91,18 @@ static void *open_library(void) {
   return found;
 }
 
-static bool bind_function(void *from, const char *name, void *slot) {
-  void *function = dlsym(from, name);
-  memcpy(slot, &function, sizeof function);
-  return function != NULL;
-}
-
 static bool bind_all(void *from, library *l) {
-  return bind_function(from, "cublasCreate_v2", &l->create) &&
-         bind_function(from, "cublasDestroy_v2", &l->destroy) &&
-         bind_function(from, "cublasSetStream_v2", &l->set_stream) &&
-         bind_function(from, "cublasGemmStridedBatchedEx_64", &l->gemm);
+  return tps_library_bind(from, "cublasCreate_v2", &l->create) &&
+         tps_library_bind(from, "cublasDestroy_v2", &l->destroy) &&
+         tps_library_bind(from, "cublasSetStream_v2", &l->set_stream) &&
+         tps_library_bind(from, "cublasGemmStridedBatchedEx_64", &l->gemm);
 }
 
 static void describe(void *from) {
   int (*property)(int which, int *value);
   int major = 0, minor = 0;
-  struct link_map *map;
-  if (dlinfo(from, RTLD_DI_LINKMAP, &map) == 0)
-    snprintf(about.path, sizeof about.path, "%s", map->l_name);
-  if (bind_function(from, "cublasGetProperty", &property) &&
+  tps_library_path(from, about.path, sizeof about.path);
+  if (tps_library_bind(from, "cublasGetProperty", &property) &&
       property(0, &major) == STATUS_OK && property(1, &minor) == STATUS_OK)
     snprintf(about.version, sizeof about.version, "%d.%d", major, minor);
 }

@@ -7,12 +7,12 @@
  */
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "base/version.h"
 #include "device/info.h"
 #include "host/host.h"
@@ -60,11 +60,9 @@ static void read_first_line(const char *path, char *out, size_t size) {
 
 /* Where the loader has found the driver, if it has. */
 static void find_driver_path(char *out, size_t size) {
-  struct link_map *map;
   void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   if (library == NULL) return;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0)
-    snprintf(out, size, "%s", map->l_name);
+  tps_library_path(library, out, size);
   dlclose(library);
 }
 

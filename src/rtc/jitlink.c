@@ -4,12 +4,12 @@
  * nvJitLink, opened when something must first be linked for a GPU: it lies beside
  * NVRTC, or where the dynamic loader looks. The library is never closed. */
 #include <dlfcn.h>
-#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "rtc/parts.h"
 
 typedef struct handle handle;
@@ -63,16 +63,10 @@ static void *open_file(const char *beside) {
   return library;
 }
 
-static bool bind_function(void *library, const char *name, void *slot) {
-  void *function = dlsym(library, name);
-  memcpy(slot, &function, sizeof function);
-  return function != NULL;
-}
-
 /* The first function that is not there, or NULL. */
 static const char *bind_all(void *library) {
 #define BIND(name)                                                             \
-  if (!bind_function(library, "nvJitLink" #name, &linker.name))                \
+  if (!tps_library_bind(library, "nvJitLink" #name, &linker.name))             \
   return "nvJitLink" #name
   BIND(Create);
   BIND(Destroy);
@@ -89,10 +83,9 @@ static const char *bind_all(void *library) {
 static void describe(void *library) {
   int (*tell)(unsigned *major, unsigned *minor);
   unsigned major = 12, minor = 0; /* versions before 12.3 don't say */
-  struct link_map *map;
-  if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0)
-    snprintf(path, sizeof path, "%s", map->l_name);
-  if (bind_function(library, "nvJitLinkVersion", &tell)) tell(&major, &minor);
+  tps_library_path(library, path, sizeof path);
+  if (tps_library_bind(library, "nvJitLinkVersion", &tell))
+    tell(&major, &minor);
   snprintf(version, sizeof version, "%u.%u", major, minor);
 }
 

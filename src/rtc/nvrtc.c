@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "rtc/parts.h"
 
 #if defined(__aarch64__)
@@ -180,16 +181,10 @@ static int fail_missing(const search *s, tps_error *err) {
 
 /* ---- what is in it ------------------------------------------------------- */
 
-static bool bind_function(void *library, const char *name, void *slot) {
-  void *function = dlsym(library, name);
-  memcpy(slot, &function, sizeof function);
-  return function != NULL;
-}
-
 /* The first function that is not there, or NULL. */
 static const char *bind_all(void *library, tps_nvrtc *n) {
 #define BIND(name)                                                             \
-  if (!bind_function(library, "nvrtc" #name, &n->name)) return "nvrtc" #name
+  if (!tps_library_bind(library, "nvrtc" #name, &n->name)) return "nvrtc" #name
   BIND(GetErrorString);
   BIND(Version);
   BIND(GetNumSupportedArchs);
@@ -261,13 +256,11 @@ void tps_nvrtc_find_includes(tps_compiler *n) {
 }
 
 /* The loader may have found it by name alone. */
-static void find_path(tps_nvrtc *n) {
-  Dl_info info;
-  void *function;
-  memcpy(&function, &n->Version, sizeof function);
-  if (strchr(n->about.path, '/') != NULL || dladdr(function, &info) == 0)
-    return;
-  char *path = strdup(info.dli_fname);
+static void find_path(void *library, tps_nvrtc *n) {
+  char found[4096] = "";
+  if (strchr(n->about.path, '/') != NULL) return;
+  tps_library_path(library, found, sizeof found);
+  char *path = found[0] != '\0' ? strdup(found) : NULL;
   if (path == NULL) return;
   free(n->about.path);
   n->about.path = path;
@@ -283,7 +276,7 @@ static int fill(const search *s, tps_nvrtc *n, tps_error *err) {
   about->path = strdup(s->path);
   if (about->path == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
-  find_path(n);
+  find_path(s->library, n);
   n->Version(&about->major, &about->minor);
   snprintf(about->version, sizeof about->version, "%d.%d", about->major,
            about->minor);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/library.h"
 #include "runtime/parts.h"
 
 #define KIND_PTX 1u
@@ -111,13 +112,12 @@ static size_t undo_lz4(const unsigned char *p, size_t size, char *to,
 /* The size, 0 when it is damaged; *missing: there is no library. */
 static size_t undo_zstd(const unsigned char *p, size_t size, char *to,
                         size_t room, bool *missing) {
-  size_t (*decompress)(void *, size_t, const void *, size_t);
+  size_t (*decompress)(void *, size_t, const void *, size_t) = NULL;
   void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-  void *function = library != NULL ? dlsym(library, "ZSTD_decompress") : NULL;
   size_t n = 0;
-  *missing = function == NULL;
-  if (function != NULL) {
-    memcpy(&decompress, &function, sizeof decompress);
+  *missing = library == NULL ||
+             !tps_library_bind(library, "ZSTD_decompress", &decompress);
+  if (!*missing) {
     n = decompress(to, room, p, size);
     if (n > room) n = 0; /* an error's number */
   }
