@@ -99,6 +99,40 @@ describe("tp.link", function()
     b:close()
   end)
 
+  it("keeps apart what each module calls the same, however much", function()
+    local function part(kernel, by)
+      local t = { ".version 8.0\n.target sm_80\n.address_size 64\n" }
+      for i = 1, 400 do
+        t[#t + 1] = ([[
+.global .u32 v%d = %d;
+.func (.param .u32 r) f%d() {
+  .reg .b32 %%r<2>;
+  ld.global.u32 %%r1, [v%d];
+  st.param.u32 [r], %%r1;
+  ret;
+}
+]]):format(i, by * i, i, i)
+      end
+      t[#t + 1] = (".visible .entry %s(.param .u64 p) {\n.reg .b32 %%r<4>;\n"
+        .. ".reg .b64 %%rd<2>;\nmov.u32 %%r1, 0;\n"):format(kernel)
+      for i = 1, 400 do
+        t[#t + 1] = ("{ .param .u32 r; call.uni (r), f%d; ld.param.u32 %%r2, [r]; }\n"
+          .. "add.u32 %%r1, %%r1, %%r2;\n"):format(i)
+      end
+      t[#t + 1] = "ld.param.u64 %rd1, [p];\nst.global.u32 [%rd1], %r1;\nret;\n}\n"
+      return tp.load(table.concat(t), { relocatable = true })
+    end
+    local parts = { part("a", 1), part("b", 3), part("c", 7) }
+    local module = tp.link(parts)
+    local out <close> = tp.zeros("u32", 1)
+    for name, by in pairs { a = 1, b = 3, c = 7 } do
+      module:kernel(name):launch(ONE, out)
+      assert.same({ by * 400 * 401 // 2 }, out:read())
+    end
+    module:close()
+    for _, each in ipairs(parts) do each:close() end
+  end)
+
   it("names what is missing and what is there twice", function()
     assert.matches("'twice%(int%)' is used in module 1 and defined in no module",
       raised(tp.link, { relocatable "user" }))
