@@ -18,7 +18,7 @@ typedef struct image {
 } image;
 
 typedef struct source {
-  tps_rtc_request request; /* owned throughout; see copy_request */
+  tps_rtc_request request; /* owned throughout */
   tps_strings owned;       /* what its pointers point to */
   tps_strings names;       /* worth asking types of */
   tps_strings templates;
@@ -31,61 +31,7 @@ static int no_memory(tps_error *err) {
   return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
 }
 
-/* ---- the copy ------------------------------------------------------------ */
-
-/* A copy that lives as long as `s`; NULL for NULL. Sets *failed. */
-static const char *keep(source *s, const char *text, bool *failed) {
-  if (text == NULL) return NULL;
-  if (!tps_strings_add(&s->owned, text)) {
-    *failed = true;
-    return NULL;
-  }
-  return s->owned.items[s->owned.count - 1];
-}
-
-static const char **keep_all(source *s, const char *const *items, size_t count,
-                             bool *failed) {
-  const char **copy = calloc(count + 1, sizeof *copy);
-  *failed = *failed || copy == NULL;
-  for (size_t i = 0; i < count && !*failed; i++)
-    copy[i] = keep(s, items[i], failed);
-  return copy;
-}
-
-static bool copy_pairs(source *s, const tps_rtc_request *from) {
-  bool failed = false;
-  tps_rtc_define *defines = calloc(from->define_count + 1, sizeof *defines);
-  tps_rtc_header *headers = calloc(from->header_count + 1, sizeof *headers);
-  s->request.defines = defines;
-  s->request.headers = headers;
-  if (defines == NULL || headers == NULL) return false;
-  for (size_t i = 0; i < from->define_count && !failed; i++) {
-    defines[i].name = keep(s, from->defines[i].name, &failed);
-    defines[i].value = keep(s, from->defines[i].value, &failed);
-  }
-  for (size_t i = 0; i < from->header_count && !failed; i++) {
-    headers[i].name = keep(s, from->headers[i].name, &failed);
-    headers[i].text = keep(s, from->headers[i].text, &failed);
-  }
-  return !failed;
-}
-
-/* `text` is the checked source, taken over. */
-static bool copy_request(source *s, const tps_rtc_request *from, char *text) {
-  tps_rtc_request *to = &s->request;
-  bool failed = false;
-  *to = *from;
-  to->source = text;
-  to->source_size = strlen(text);
-  to->folder = keep(s, from->folder, &failed);
-  to->name = keep(s, from->name, &failed);
-  to->std = keep(s, from->std, &failed);
-  to->arch = keep(s, from->arch, &failed);
-  to->includes = keep_all(s, from->includes, from->include_count, &failed);
-  to->names = keep_all(s, from->names, from->name_count, &failed);
-  to->options = keep_all(s, from->options, from->option_count, &failed);
-  return copy_pairs(s, from) && !failed;
-}
+/* ---- dropping ------------------------------------------------------------ */
 
 static void free_source(void *data) {
   source *s = data;
@@ -95,92 +41,10 @@ static void free_source(void *data) {
     free(s->images);
     s->images = next;
   }
-  free((void *)s->request.source);
-  free((void *)s->request.includes);
-  free((void *)s->request.names);
-  free((void *)s->request.options);
-  free((void *)s->request.defines);
-  free((void *)s->request.headers);
-  tps_strings_free(&s->owned);
+  tps_rtc_copy_free(&s->request, &s->owned);
   tps_strings_free(&s->names);
   tps_strings_free(&s->templates);
   free(s);
-}
-
-/* ---- failures ------------------------------------------------------------ */
-
-/* "program.cu(6): identifier … (and 3 more errors)" */
-static int fail_compilation(const tps_rtc_report *report, tps_error *err) {
-  const tps_rtc_diagnostic *first = NULL;
-  size_t errors = 0;
-  for (size_t i = 0; i < report->diagnostic_count; i++)
-    if (report->diagnostics[i].severity == TPS_RTC_ERROR) {
-      if (first == NULL) first = &report->diagnostics[i];
-      errors++;
-    }
-  if (first == NULL)
-    return tps_fail(err, TPS_COMPILATION, "compilation failed: %s",
-                    report->log != NULL ? report->log : "");
-  char more[48] = "";
-  if (errors > 1)
-    snprintf(more, sizeof more, " (and %zu more error%s)", errors - 1,
-             errors > 2 ? "s" : "");
-  if (first->line > 0)
-    return tps_fail(err, TPS_COMPILATION, "compilation failed: %s:%d: %s%s",
-                    first->file, first->line, first->message, more);
-  return tps_fail(err, TPS_COMPILATION, "compilation failed: %s%s",
-                  first->message, more);
-}
-
-/* NVRTC has made no PTX: an option was taken to mean that. */
-static int fail_empty(const tps_compiler *compiler, const tps_rtc_request *r,
-                      tps_error *err) {
-  const char *culprit = NULL;
-  for (size_t i = 0; i < r->option_count; i++)
-    if (strstr(r->options[i], "lto") != NULL ||
-        strstr(r->options[i], "dlink") != NULL)
-      culprit = r->options[i];
-  tps_strings options = {0};
-  for (size_t i = 0; i < r->option_count; i++)
-    if (!tps_strings_add(&options, r->options[i])) break;
-  char *all = tps_strings_join(&options, " ");
-  tps_fail(err, TPS_COMPILER,
-           "NVRTC %s made no PTX, which is needed here%s%s%s; the options "
-           "given were: %s",
-           compiler->version, culprit != NULL ? ": option '" : "",
-           culprit != NULL ? culprit : "",
-           culprit != NULL ? "' makes it give something else" : "",
-           all != NULL ? all : "");
-  free(all);
-  tps_strings_free(&options);
-  return TPS_COMPILER;
-}
-
-static int fail_result(const tps_compiler *compiler, const tps_strings *options,
-                       int result, const tps_rtc_report *report,
-                       tps_error *err) {
-  static const char *const prefixes[] = {"nvrtc: error: ",
-                                         "Command-line error: "};
-  const char *log = report->log != NULL ? report->log : "";
-  bool options_fault = result != TPS_NVRTC_COMPILATION;
-  for (int i = 0; i < 2; i++)
-    if (strncmp(log, prefixes[i], strlen(prefixes[i])) == 0) {
-      log += strlen(prefixes[i]);
-      options_fault = true;
-    }
-  int log_size = (int)strcspn(log, "\n");
-  if (!options_fault) return fail_compilation(report, err);
-  if (result == TPS_NVRTC_OUT_OF_MEMORY) return no_memory(err);
-  if (result == TPS_NVRTC_BUILTINS)
-    return tps_fail(err, TPS_COMPILER_MISSING,
-                    "NVRTC at %s did not find its libnvrtc-builtins.so.%s, "
-                    "which belongs beside it: %.*s",
-                    compiler->path, compiler->version, log_size, log);
-  char *all = tps_strings_join(options, " ");
-  tps_fail(err, TPS_COMPILER, "NVRTC %s: %.*s; the options were: %s",
-           compiler->version, log_size, log, all != NULL ? all : "");
-  free(all);
-  return TPS_COMPILER;
 }
 
 /* ---- images -------------------------------------------------------------- */
@@ -267,9 +131,10 @@ static int fill_image(source *s, const tps_compiler *compiler,
       code = no_memory(err);
   }
   if (code == 0 && i->build.result != 0)
-    code = fail_result(compiler, &options, i->build.result, report, err);
+    code =
+        tps_rtc_fail_result(compiler, &options, i->build.result, report, err);
   if (code == 0 && i->build.ptx_size == 0)
-    code = fail_empty(compiler, &s->request, err);
+    code = tps_rtc_fail_empty(compiler, &s->request, err);
   tps_strings_free(&options);
   return code;
 }
@@ -358,7 +223,7 @@ static int new_source(const tps_rtc_request *request, source **out,
     free(text);
     return no_memory(err);
   }
-  if (!copy_request(s, request, text) ||
+  if (!tps_rtc_copy(&s->request, request, text, &s->owned) ||
       !tps_rtc_scan(text, &s->names, &s->templates)) {
     free_source(s);
     return no_memory(err);

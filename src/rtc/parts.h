@@ -16,6 +16,8 @@
  *   cache.c    builds that are kept between processes
  *   untrusted.c  what an untrusted request may have; apart.c runs it in another
  *              process, program.c has that program, transfer.c what is said
+ *   copy.c     a request that lasts
+ *   failure.c  a build that failed as an error
  *   compile.c  the request as a module's image source
  *   refine.c   what a build tells of a module's kernels and variables
  *   worker.c   threads that build
@@ -151,6 +153,12 @@ int tps_rtc_check_request(const tps_rtc_request *request, tps_error *err);
 bool tps_rtc_scan(const char *source, tps_strings *names,
                   tps_strings *templates);
 
+/* Copies a request; `text` is its checked source, which is taken over, `owned` gets
+ * its strings. False when out of memory; to be freed all the same. */
+bool tps_rtc_copy(tps_rtc_request *to, const tps_rtc_request *from, char *text,
+                  tps_strings *owned);
+void tps_rtc_copy_free(tps_rtc_request *copy, tps_strings *owned);
+
 /* ---- options ------------------------------------------------------------- */
 
 /* The value of -arch for `device`, or for the request's own `arch`, into
@@ -189,6 +197,15 @@ void tps_rtc_build_free(tps_rtc_build *build);
  * linked into. 0 or NO_HOST_MEMORY. */
 int tps_rtc_refine(const tps_rtc_build *build, const tps_rtc_request *request,
                    tps_image_desc *desc);
+
+/* NVRTC's `result`, which is not 0, as an error: COMPILATION when the source is at
+ * fault, COMPILER for options, COMPILER_MISSING for a library that is not whole. */
+int tps_rtc_fail_result(const tps_compiler *compiler,
+                        const tps_strings *options, int result,
+                        const tps_rtc_report *report, tps_error *err);
+/* NVRTC has made no PTX: an option was taken to mean that. */
+int tps_rtc_fail_empty(const tps_compiler *compiler,
+                       const tps_rtc_request *request, tps_error *err);
 
 /* Appends the symbols of kernels in the PTX that are not mangled. */
 bool tps_rtc_ptx_symbols(const char *ptx, tps_strings *plain);
