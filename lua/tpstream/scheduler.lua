@@ -4,7 +4,9 @@
 -- Tasks: coroutines that wait for streams, events and each other while the
 -- others run. This chunk gets the library, which it adds its functions to, and
 -- what only C can do: now() in ms, due() runs callbacks and tells those whose
--- wait is over, sleep([ms]), fd(), arm([ms]), load(name) → a file beside this one.
+-- wait is over, sleep([ms]), fd(), arm([ms]), load(name) → a file beside this one,
+-- watch(x, task) → for a Stream or Event: true if it is done, else false, and the
+-- task will be in a list that woken gets.
 --
 -- A wait is a table: its elements, numbered, are the functions that end them
 -- (false once they have been called), `task` who waits, `outside` how many
@@ -36,6 +38,9 @@ local failed, failure = false, nil -- the first error that nobody waited for
 local told -- {error, traceback}: the last of those, ever
 local ids = 0
 local NONE = { n = 0 } -- results of most
+-- task.wait of those who wait for just one Stream or Event, for their time, and of
+-- those whose device has failed: the error is in task.results then.
+local DEVICE, TIME, LOST = {}, {}, {}
 local CANCELLED = { n = 2, "the task was cancelled", true }
 local NO_MEMORY = { n = 1, "not enough memory" }
 
@@ -105,6 +110,29 @@ local function suspend(w)
   w.asleep = true
   task.wait, task.state = w, "waiting"
   yield()
+end
+
+-- Its turn comes again when the others have had theirs.
+local function take_turns(task)
+  enqueue(task)
+  yield()
+end
+
+-- Tells those in the list that what they wait for is done, or the error; again, if it
+-- fails for want of memory, those that are still there.
+local function woken(list, ok, object)
+  for i = 1, #list do
+    local waiter = list[i]
+    if type(waiter) == "function" then
+      if ok then waiter(true) else waiter(false, object, true) end
+    elseif waiter and waiter.wait == DEVICE then
+      outside = outside - 1
+      waiter.wait = not ok and LOST
+      if not ok then waiter.results = object end
+      enqueue(waiter)
+    end
+    list[i] = false
+  end
 end
 
 -- Ends what is left of it. All are stopped, whatever one of them raises.
@@ -182,8 +210,17 @@ local function told_all(w, i, ok, r)
   if w.left == 0 then settle(w, true, w.values) end
 end
 
--- What the wait has come to. An error that came without a place of its own
--- (from a fault, from task:cancel) gets the caller's.
+-- An error that came without a place of its own (from a fault, from task:cancel)
+-- gets the caller's. Others may be told the same one.
+local function raise_here(object)
+  if type(object) ~= "table" then error(where() .. object, 0) end
+  local own = setmetatable({}, getmetatable(object))
+  for key, value in next, object do own[key] = value end
+  own.position = where():gsub(": $", "")
+  error(own, 0)
+end
+
+-- What the wait has come to.
 local function result(w)
   if not w.over then suspend(w) end
   local r = w.results
@@ -191,13 +228,8 @@ local function result(w)
     if w.which then return w.which, unpack(r, 1, r.n) end
     return unpack(r, 1, r.n)
   end
-  local object, placeless = r[1], r[2]
-  if placeless and type(object) == "table" then
-    object.position = where():gsub(": $", "")
-  elseif placeless then
-    object = where() .. object
-  end
-  error(object, 0)
+  if r[2] then raise_here(r[1]) end
+  error(r[1], 0)
 end
 
 local function check_awaitable(task, name, i, x)
@@ -222,9 +254,24 @@ local function begin_all(w, ...)
   end
 end
 
+-- Sleeps until woken; most waits are for a Stream or Event, and need no table.
+local function watched(task)
+  outside = outside + 1
+  task.wait, task.state = DEVICE, "waiting"
+  yield()
+  if task.wait == LOST then
+    local object = task.results
+    task.wait, task.results = false, NONE
+    raise_here(object)
+  end
+end
+
 function tp.await(...)
   local task = check_task "await"
   local x = ...
+  local over = host.watch(x, task)
+  if over then return take_turns(task) end
+  if over == false then return watched(task) end
   check_awaitable(task, "await", 1, x)
   local w = {
     false, n = 1, outside = 0, task = task, told = told_one, on = x,
@@ -264,7 +311,9 @@ local function wake_sleepers()
   if not at then return end
   local now = host.now()
   while at and at <= now do
-    wake(take_timer())
+    local task = take_timer()
+    task.wait = false
+    enqueue(task)
     at = next_time()
   end
 end
@@ -277,18 +326,24 @@ function tp.sleep(ms)
   elseif not (ms >= 0) then
     misuse("bad argument #1 to 'sleep' (%s ms: at least 0 expected)", ms)
   end
-  local w = { n = 0, outside = 0, task = task, asleep = false }
-  add_timer(host.now() + ms, w)
-  suspend(w)
+  if ms == 0 then return take_turns(task) end
+  add_timer(host.now() + ms, task)
+  task.wait, task.state = TIME, "waiting"
+  yield()
 end
 
 -- ---- tasks -----------------------------------------------------------------
+
+local function packed(...)
+  if select("#", ...) == 0 then return NONE end
+  return pack(...)
+end
 
 -- The task's first part runs at once, so that what is current then stays so. Its
 -- results are packed here, where a failure is the task's own.
 local function body(fn, ...)
   yield()
-  return pack(fn(...))
+  return packed(fn(...))
 end
 
 local function spawn(fn, ...)
@@ -485,7 +540,8 @@ function Task:cancel()
   self.wait = false
   retire(self, "cancelled")
   self.results = CANCELLED
-  if w then abandon(w) end
+  if w == DEVICE then outside = outside - 1
+  elseif w and w ~= LOST and w ~= TIME then abandon(w) end
   tell_waiters(self, false, CANCELLED)
   local ok, object = close(self.co)
   if not ok then error(object, 0) end
@@ -543,6 +599,10 @@ function tp.traceback(message)
 end
 
 -- For the end of the script: how many tasks have not ended.
-return function() return live_count end, function(message)
+local function count_live() return live_count end
+
+local function trace_of(message)
   return told and rawequal(told[1], message) and told[2] or nil
 end
+
+return count_live, trace_of, woken

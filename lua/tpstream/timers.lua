@@ -1,31 +1,31 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- Who sleeps until when: a binary heap by time. Returns add(at, w), first() → the
--- earliest time, or nil, and take() → w of that time. An entry whose w.asleep is
--- false by then is passed over.
-local times, waits, count = {}, {}, 0
+-- Who sleeps until when: a binary heap by time. Returns add(at, task), first() → the
+-- earliest time, or nil, and take() → the task of that time. One that was cancelled
+-- meanwhile is passed over.
+local times, tasks, count = {}, {}, 0
 
-local function add(at, w)
+local function add(at, task)
   local i = count + 1
-  waits[i] = w
+  tasks[i] = task
   times[i] = at
   count = i -- both have room now
   while i > 1 do
     local above = i // 2
     if times[above] <= at then break end
-    times[i], waits[i] = times[above], waits[above]
+    times[i], tasks[i] = times[above], tasks[above]
     i = above
   end
-  times[i], waits[i] = at, w
+  times[i], tasks[i] = at, task
 end
 
 local function take()
-  local w = waits[1]
-  local at, moved = times[count], waits[count]
-  times[count], waits[count] = nil, nil
+  local task = tasks[1]
+  local at, moved = times[count], tasks[count]
+  times[count], tasks[count] = nil, nil
   count = count - 1
-  if count == 0 then return w end
+  if count == 0 then return task end
   local i, j = 1, 2
   while j <= count do
     local least = times[j]
@@ -34,15 +34,15 @@ local function take()
       least = times[j]
     end
     if least >= at then break end
-    times[i], waits[i] = least, waits[j]
+    times[i], tasks[i] = least, tasks[j]
     i, j = j, 2 * j
   end
-  times[i], waits[i] = at, moved
-  return w
+  times[i], tasks[i] = at, moved
+  return task
 end
 
 local function first()
-  while count > 0 and not waits[1].asleep do take() end
+  while count > 0 and tasks[1].state ~= "waiting" do take() end
   return times[1]
 end
 

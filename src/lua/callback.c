@@ -3,9 +3,9 @@
  *
  * stream:on_complete and the safe points, where what is due runs on Lua's own
  * thread. TPS_UV_CALLBACKS keeps, by the token that the runtime hands back,
- * {[0] = count, Stream, fn, arguments...}; or, for somebody who waits (wait.c), a
- * function done(ok, ...), which is called where it is due or lost, and counts as
- * nothing.
+ * {[0] = count, Stream, fn, arguments...}; or, for somebody who waits, a function
+ * done(ok, ...), which is called where it is due or lost, and counts as nothing;
+ * or a list of those (wait.c), without [0], for the scheduler's woken(list, ok, ...).
  *
  * The first callback that fails ends the safe point with its error as it is. On
  * the main coroutine it keeps its traceback, too: nothing is called in
@@ -40,6 +40,14 @@ uint64_t tps_callback_put(lua_State *L) {
   lua_rawseti(L, -2, (lua_Integer)token);
   lua_pop(L, 1);
   return token;
+}
+
+void tps_callback_join(lua_State *L, uint64_t token) {
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
+  lua_rawgeti(L, -1, (lua_Integer)token); /* waiter callbacks list */
+  lua_pushvalue(L, -3);
+  lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+  lua_pop(L, 3);
 }
 
 void tps_callback_forget(lua_State *L, uint64_t token) {
@@ -114,18 +122,38 @@ void tps_callback_deliver_again(tps_lua *lua) {
   lua->again_count = 0;
 }
 
-/* done → , told that the wait is over; once more later if that fails for want of
- * memory. */
+/* True if the entry on top, of that type, is for those who wait. */
+static bool is_wait(lua_State *L, int type) {
+  if (type != LUA_TTABLE) return type == LUA_TFUNCTION;
+  bool list = lua_rawgeti(L, -1, 0) == LUA_TNIL;
+  lua_pop(L, 1);
+  return list;
+}
+
+/* entry → entry and the function that tells who waits; how many arguments of its
+ * own are there, too. */
+static int push_teller(lua_State *L) {
+  if (lua_isfunction(L, -1)) {
+    lua_pushvalue(L, -1);
+    return 0;
+  }
+  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_WOKEN);
+  lua_pushvalue(L, -2);
+  return 1;
+}
+
+/* entry → , told that the wait is over; once more later if that fails for want
+ * of memory. */
 static void tell_done(lua_State *L, uint64_t token) {
-  lua_pushvalue(L, -1);
-  lua_pushboolean(L, 1); /* done done true */
-  int status = lua_pcall(L, 1, 0, 0);
+  int count = push_teller(L);
+  lua_pushboolean(L, 1);
+  int status = lua_pcall(L, count + 1, 0, 0);
   if (status == LUA_OK) {
     lua_pop(L, 1);
     return;
   }
   if (status != LUA_ERRMEM) lua_error(L);
-  lua_insert(L, -2); /* error done */
+  lua_insert(L, -2); /* error entry */
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
   lua_insert(L, -2);
   lua_rawseti(L, -2, (lua_Integer)token); /* the place is still there */
@@ -140,12 +168,13 @@ static bool run_next(lua_State *L) {
   uint64_t token;
   while (tps_callback_take(tps_open(L)->context, &token)) {
     int type = take_entry(L, token);
-    if (type == LUA_TTABLE) {
-      lua_call(L, push_call(L), 0);
-      return true;
-    }
     if (type == LUA_TNIL) continue;
-    tell_done(L, token);
+    if (is_wait(L, type)) {
+      tell_done(L, token);
+      continue;
+    }
+    lua_call(L, push_call(L), 0);
+    return true;
   }
   return false;
 }
@@ -250,13 +279,15 @@ static int run_due(lua_State *L) {
   return 1;
 }
 
-/* done → : done(false, error, true) */
+/* entry → : told false, the error, true */
 static void tell_lost(lua_State *L, const tps_error *err) {
   tps_lua_of(L)->fault_told = true;
+  int count = push_teller(L);
   lua_pushboolean(L, 0);
   tps_push_error(L, err);
   lua_pushboolean(L, 1);
-  if (lua_pcall(L, 3, 0, 0) != LUA_OK) lua_pop(L, 1);
+  if (lua_pcall(L, count + 3, 0, 0) != LUA_OK) lua_pop(L, 1);
+  lua_pop(L, 1);
 }
 
 /* Takes one that a fault has lost, and tells who waits for it; LUA_TTABLE: a
@@ -265,8 +296,12 @@ static int lose_next(lua_State *L, tps_lua *lua, tps_error *err) {
   uint64_t token;
   if (!tps_callback_lose(lua->context, &token, err)) return LUA_TNONE;
   int type = take_entry(L, token);
-  if (type == LUA_TFUNCTION) tell_lost(L, err);
-  else if (type != LUA_TNIL) lua_pop(L, 1);
+  if (type == LUA_TNIL) return type;
+  if (is_wait(L, type)) {
+    tell_lost(L, err);
+    return LUA_TFUNCTION;
+  }
+  lua_pop(L, 1);
   return type;
 }
 

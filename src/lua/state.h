@@ -58,6 +58,7 @@ enum {
   TPS_UV_WITH_STREAM, /* the function tp.with_stream */
   TPS_UV_INHERIT,     /* scope.c's, which begins a task */
   TPS_UV_LIVE_TASKS,  /* the scheduler's, which counts them */
+  TPS_UV_WOKEN,       /* the scheduler's, for lists of waiters */
   TPS_UV_GRAPH,       /* the Graph that is being captured, or nil */
   TPS_UV_METATABLES,  /* that of type t is TPS_UV_METATABLES + t */
   TPS_UV_COUNT = TPS_UV_METATABLES + TPS_TYPE_COUNT - 1
@@ -398,6 +399,8 @@ void tps_callback_drop(lua_State *L);
 /* done → : a token of the runtime's for done(ok, ...), which must not raise: called
  * with true where it is due, with false, the error, true after a fault. */
 uint64_t tps_callback_put(lua_State *L);
+/* waiter → : added to the list that is the token's entry. */
+void tps_callback_join(lua_State *L, uint64_t token);
 void tps_callback_forget(lua_State *L, uint64_t token); /* queueing failed */
 void tps_callback_deliver_again(tps_lua *lua);
 
@@ -409,9 +412,6 @@ void tps_callback_deliver_again(tps_lua *lua);
  * to abandon the wait. */
 int tps_stream_await(lua_State *L);
 int tps_event_await(lua_State *L);
-/* done, on top → : calls it when the present work of the stream is done. For the
- * __await of what is queued on a stream. */
-void tps_await_stream(lua_State *L, tps_stream *stream);
 /* library state → the same, with tp.spawn and all that belongs to tasks */
 void tps_wait_open(lua_State *L);
 

@@ -11,41 +11,95 @@
 
 /* ---- awaiting ------------------------------------------------------------ */
 
-/* done → , or raises what queueing has said. */
-static void finish(lua_State *L, uint64_t token, int code,
-                   const tps_error *err) {
+/* The waiter at 2 becomes one of those who wait for the same, in an entry that is
+ * a list of them: functions done(ok, ...), and Tasks, which the scheduler's
+ * woken knows. `code` and *token are what the runtime has said of it, the new
+ * token is returned, if it takes one; 0: all is done, true in *over, or others
+ * wait already. */
+static uint64_t join(lua_State *L, int code, uint64_t token, bool *over,
+                     const tps_error *err) {
+  *over = code == 0;
+  if (code == 0) return 0;
+  if (code != TPS_NOT_READY) tps_raise(L, err);
+  lua_pushvalue(L, 2);
+  if (token != 0) {
+    tps_callback_join(L, token);
+    return 0;
+  }
+  lua_createtable(L, 1, 0);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, 1);
+  return tps_callback_put(L);
+}
+
+/* Raises what queueing has said. */
+static void check_queued(lua_State *L, uint64_t token, int code,
+                         const tps_error *err) {
   if (code == 0) return;
   tps_callback_forget(L, token);
   tps_raise(L, err);
 }
 
-void tps_await_stream(lua_State *L, tps_stream *stream) {
+/* True when there is nothing to wait for; the waiter at 2 is not told. */
+static bool await_stream(lua_State *L, tps_stream *stream) {
   tps_error err;
-  uint64_t token = tps_callback_put(L);
-  finish(L, token, tps_callback_await_stream(stream, token, &err), &err);
+  bool over;
+  uint64_t token;
+  int code = tps_callback_ask_stream(stream, &token, &err);
+  token = join(L, code, token, &over, &err);
+  if (token != 0)
+    check_queued(L, token, tps_callback_await_stream(stream, token, &err),
+                 &err);
+  return over;
+}
+
+/* The same; one never recorded is done, as everywhere else. */
+static bool await_event(lua_State *L, tps_event *event) {
+  tps_error err;
+  bool over;
+  uint64_t token;
+  tps_check_recorded(L, event);
+  int code = tps_callback_ask_event(event, &token, &err);
+  token = join(L, code, token, &over, &err);
+  if (token != 0)
+    check_queued(L, token, tps_callback_await_event(event, token, &err), &err);
+  return over;
+}
+
+/* done → called at once where the wait is over, after what is due, as after
+ * every wait. */
+static int finish(lua_State *L, bool over) {
+  if (!over) return 0;
+  tps_safe_point(L);
+  lua_settop(L, 2);
+  lua_pushboolean(L, 1);
+  lua_call(L, 1, 0);
+  return 0;
 }
 
 int tps_stream_await(lua_State *L) {
   tps_stream *stream = tps_check_stream(L, 1)->stream;
   lua_settop(L, 2);
-  tps_await_stream(L, stream);
-  return 0;
+  return finish(L, await_stream(L, stream));
 }
 
-/* One never recorded is done, as everywhere else. */
 int tps_event_await(lua_State *L) {
   tps_event *event = tps_check_event(L, 1);
-  tps_error err;
   lua_settop(L, 2);
-  tps_check_recorded(L, event);
-  if (!tps_event_recorded(event)) {
-    lua_pushboolean(L, 1);
-    lua_call(L, 1, 0);
-    return 0;
-  }
-  uint64_t token = tps_callback_put(L);
-  finish(L, token, tps_callback_await_event(event, token, &err), &err);
-  return 0;
+  return finish(L, await_event(L, event));
+}
+
+/* watch(x, task) → nil: x is no Stream and no Event; true: it is done; false:
+ * woken will be told of the Task. */
+static int wait_watch(lua_State *L) {
+  tps_open(L);
+  lua_settop(L, 2);
+  if (tps_to(L, 1, TPS_TYPE_STREAM) != NULL)
+    lua_pushboolean(L, await_stream(L, tps_check_stream(L, 1)->stream));
+  else if (tps_to(L, 1, TPS_TYPE_EVENT) != NULL)
+    lua_pushboolean(L, await_event(L, tps_check_event(L, 1)));
+  else lua_pushnil(L);
+  return 1;
 }
 
 /* ---- the scheduler's ----------------------------------------------------- */
@@ -109,9 +163,9 @@ static int wait_load(lua_State *L) {
 }
 
 static const luaL_Reg wait_primitives[] = {
-    {"now", wait_now}, {"due", wait_due}, {"sleep", wait_sleep},
-    {"fd", wait_fd},   {"arm", wait_arm}, {"load", wait_load},
-    {NULL, NULL}};
+    {"watch", wait_watch}, {"now", wait_now}, {"due", wait_due},
+    {"sleep", wait_sleep}, {"fd", wait_fd},   {"arm", wait_arm},
+    {"load", wait_load},   {NULL, NULL}};
 
 void tps_wait_open(lua_State *L) {
   tps_push_embedded(L, "scheduler");
@@ -121,7 +175,8 @@ void tps_wait_open(lua_State *L) {
   luaL_setfuncs(L, wait_primitives, 1);
   lua_getiuservalue(L, -4, TPS_UV_INHERIT);
   lua_setfield(L, -2, "inherit");
-  lua_call(L, 2, 2); /* library state live traceback */
+  lua_call(L, 2, 3); /* library state live traceback woken */
+  lua_setiuservalue(L, -4, TPS_UV_WOKEN);
   lua_setfield(L, LUA_REGISTRYINDEX, TPS_TRACEBACK_KEY);
   lua_setiuservalue(L, -2, TPS_UV_LIVE_TASKS);
 }

@@ -57,6 +57,7 @@ static void drop(callback *c) {
   else inbox->last = c->previous;
   if (c->previous != NULL) c->previous->next = c->next;
   else inbox->first = c->next;
+  if (c->place != NULL) *c->place = NULL;
   if (c->stream != NULL) tps_stream_unhold(c->stream);
   release(c);
 }
@@ -144,15 +145,63 @@ int tps_callback_queue(tps_stream *stream, uint64_t token, tps_error *err) {
   return c == NULL ? TPS_NO_HOST_MEMORY : notify(c, NULL, err);
 }
 
+/* ---- awaiting ------------------------------------------------------------ */
+
+/* The wait that goes on for operation `seq`, if it is the last there was. */
+static bool goes_on(const callback *wait, uint64_t seq, uint64_t *token) {
+  *token = wait != NULL && wait->seq == seq ? wait->token : 0;
+  return *token != 0;
+}
+
+static int refuse_await(tps_stream *stream, tps_error *err) {
+  int code = tps_stream_ready(stream, err);
+  if (code == 0 && stream->capturing)
+    code = tps_capture_refuse(stream, "be awaited", err);
+  return code;
+}
+
+/* Nobody has seen what was queued through the handle. */
+static bool unseen(const tps_stream *stream) {
+  return stream->parts->foreign || stream->parts->unseen;
+}
+
+int tps_callback_ask_stream(tps_stream *stream, uint64_t *token,
+                            tps_error *err) {
+  int code = refuse_await(stream, err);
+  *token = 0;
+  if (code != 0) return code;
+  if (!unseen(stream) && goes_on(stream->parts->wait, stream->last_seq, token))
+    return TPS_NOT_READY;
+  return tps_stream_query(stream, err);
+}
+
+int tps_callback_ask_event(tps_event *event, uint64_t *token, tps_error *err) {
+  uint64_t seq;
+  int code = tps_event_refuse_captured(event, "be awaited", err);
+  *token = 0;
+  if (code != 0) return code;
+  if (tps_event_last(event, &seq) != NULL && goes_on(event->wait, seq, token))
+    return TPS_NOT_READY;
+  return tps_event_query(event, err);
+}
+
+/* Others find the wait there, instead of the one before it. */
+static void put(callback *c, callback **place) {
+  if (*place != NULL) (*place)->place = NULL;
+  *place = c;
+  c->place = place;
+}
+
 /* The stream's numbers stay as they are: its last operation is the one that is
  * waited for. */
-static int await(tps_stream *stream, uint64_t event, uint64_t token,
-                 tps_error *err) {
+static int await(tps_stream *stream, uint64_t event, uint64_t seq,
+                 callback **place, uint64_t token, tps_error *err) {
   callback *c = new_callback(stream->context, stream, token, err);
   if (c == NULL) return TPS_NO_HOST_MEMORY;
   c->awaited = true;
   c->event = event;
-  c->seq = stream->last_seq;
+  c->seq = seq;
+  put(c, place);
   tps_op *op = tps_op_internal(stream, TPS_OP_HOST, err);
   if (op != NULL) return notify(c, op, err);
   release(c);
@@ -162,17 +211,19 @@ static int await(tps_stream *stream, uint64_t event, uint64_t token,
 
 int tps_callback_await_stream(tps_stream *stream, uint64_t token,
                               tps_error *err) {
-  int code = tps_stream_ready(stream, err);
-  if (code == 0 && stream->capturing)
-    code = tps_capture_refuse(stream, "be awaited", err);
-  return code != 0 ? code : await(stream, 0, token, err);
+  int code = refuse_await(stream, err);
+  if (code != 0) return code;
+  return await(stream, 0, stream->last_seq, &stream->parts->wait, token, err);
 }
 
 int tps_callback_await_event(tps_event *event, uint64_t token, tps_error *err) {
   tps_stream *stream;
+  uint64_t seq;
   int code = tps_event_refuse_captured(event, "be awaited", err);
   if (code == 0) code = tps_event_watch(event, &stream, err);
-  return code != 0 ? code : await(stream, event->id, token, err);
+  if (code != 0) return code;
+  tps_event_last(event, &seq);
+  return await(stream, event->id, seq, &event->wait, token, err);
 }
 
 /* ---- host nodes of graphs ------------------------------------------------ */

@@ -17,9 +17,15 @@
 /* `token` will be due when the present work of the stream is done. */
 int tps_callback_queue(tps_stream *stream, uint64_t token, tps_error *err);
 
-/* The same for somebody who waits for the stream or for a recorded event:
- * observers see no operation but, once the token is taken, a wait. Work queued
- * on the event's stream since the record delays nothing. */
+/* For somebody who waits, what there is to wait for: 0 if all is done. Else
+ * NOT_READY, and *token is that of a wait for the same which goes on, or 0. */
+int tps_callback_ask_stream(tps_stream *stream, uint64_t *token,
+                            tps_error *err);
+int tps_callback_ask_event(tps_event *event, uint64_t *token, tps_error *err);
+
+/* As tps_callback_queue, but observers see no operation and, once the token is
+ * taken, a wait. Work queued on the event's stream since the record delays
+ * nothing. */
 int tps_callback_await_stream(tps_stream *stream, uint64_t token,
                               tps_error *err);
 int tps_callback_await_event(tps_event *event, uint64_t token, tps_error *err);

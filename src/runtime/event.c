@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "runtime/capture.h"
+#include "runtime/inbox.h"
 
 /* The public struct and what only this file knows. */
 typedef struct whole {
@@ -78,6 +79,7 @@ void tps_event_free(tps_event *event) {
   if (event == NULL) return;
   whole *w = (whole *)event;
   tps_context *context = event->context;
+  if (event->wait != NULL) event->wait->place = NULL;
   drop_handle(w);
   if (w->stream != NULL) tps_stream_unhold(w->stream);
   free(w->mark);

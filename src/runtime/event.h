@@ -18,6 +18,7 @@ typedef struct tps_event {
   uint64_t id;
   unsigned flags; /* TPS_EVENT_… */
   bool closed;
+  struct tps_callback *wait; /* callback.c's: the last that waits for it */
 } tps_event;
 
 /* No driver call. NULL when out of memory. */

@@ -17,7 +17,8 @@ struct tps_callback {
   tps_stream *stream;            /* held; NULL: no device delivers it */
   struct tps_inbox *inbox;
   uint64_t token;
-  uint64_t event, seq; /* awaited: the event's id or 0, and the stream's work */
+  uint64_t event, seq; /* awaited: the event's id or 0, and its stream's work */
+  tps_callback **place; /* where others who wait for that find it, or NULL */
   bool awaited;
   bool taken; /* under the inbox's lock: the context has let go of it */
   atomic_int refs;

@@ -216,6 +216,7 @@ struct tps_stream_parts {
   } waited[TPS_WAITED]; /* work of other streams that comes before ours */
   unsigned waited_next;
   struct tps_branch *branch; /* while it captures */
+  struct tps_callback *wait; /* callback.c's: the last that waits for it */
   tps_stream *next, *previous;
   uint32_t next_op;
   tps_op *ring[TPS_RING];
