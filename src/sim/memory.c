@@ -6,11 +6,8 @@
  * part of it that counts as its memory. Addresses only ever grow: there is room
  * for 2^63 bytes, so no range is given out twice, a stale pointer never meets
  * another's memory, and the table of ranges stays sorted by appending.
- *
- * Readers take no lock. They see the table through one atomic pointer and its
- * length through another; a table that was replaced (it grew, or the dead were
- * taken out) is kept until whatever executed at that time has ended, which the
- * epochs tell. Structs of allocations are recycled as structs, never unmapped.
+ * (ranges.h, which readers look into without a lock). Structs of allocations are
+ * recycled as structs, never unmapped.
  *
  * With a seed that reuses it is otherwise: what is dead and still has its bytes is
  * given out again, bytes and address, to the next that asks for as much.
@@ -20,10 +17,10 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "sim/blocks.h"
+#include "sim/ranges.h"
 
 #define ALIGNMENT 256u
 #define GUARD_LEAST UINT64_C(4096)
@@ -32,21 +29,9 @@
 #define QUARANTINE_BYTES (UINT64_C(64) << 20)
 #define QUARANTINE_RANGES 4096u
 #define EVICT_BATCH 1024u /* taking out of the table costs a pass over it */
+#define RETIRED_BYTES (UINT64_C(4) << 20) /* of tables that were replaced */
 #define NOISE_STEP UINT64_C(0xd1342543de82ef95)
 #define LARGEST (UINT64_C(1) << 46)
-
-typedef struct range {
-  uint64_t base, size;
-  tps_sim_allocation *allocation;
-} range;
-
-typedef struct table {
-  _Atomic size_t count;
-  size_t capacity;
-  struct table *next; /* in the list of the retired */
-  uint64_t retired;   /* epoch */
-  range ranges[];
-} table;
 
 /* First in, first out. */
 typedef struct list {
@@ -57,9 +42,7 @@ typedef struct list {
 typedef struct universe {
   unsigned spaces; /* that lie in it */
   pthread_mutex_t lock;
-  _Atomic(table *) table;
-  table *retired;
-  _Atomic uint64_t epoch;
+  tps_sim_ranges ranges;
   uint64_t next; /* address */
   /* The dead in order of death; those of `kept` still have their bytes. */
   list bare, kept;
@@ -109,95 +92,25 @@ static void take_out(list *l, tps_sim_allocation *a) {
   l->ranges--;
 }
 
-/* --- the table ------------------------------------------------------------ */
-
-static table *table_new(size_t capacity) {
-  table *t = malloc(sizeof *t + capacity * sizeof t->ranges[0]);
-  if (t == NULL) return NULL;
-  atomic_init(&t->count, 0);
-  t->capacity = capacity;
-  t->next = NULL;
-  t->retired = 0;
-  return t;
-}
-
-/* Makes `t` the one that readers see; the old one waits for its last reader. */
-static void publish(universe *u, table *t) {
-  table *old = atomic_load_explicit(&u->table, memory_order_relaxed);
-  atomic_store_explicit(&u->table, t, memory_order_release);
-  old->retired = atomic_fetch_add(&u->epoch, 1);
-  old->next = u->retired;
-  u->retired = old;
-}
-
-static bool make_room(universe *u) {
-  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
-  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
-  if (count < t->capacity) return true;
-  table *bigger = table_new(t->capacity * 2);
-  if (bigger == NULL) return false;
-  memcpy(bigger->ranges, t->ranges, count * sizeof t->ranges[0]);
-  atomic_init(&bigger->count, count);
-  publish(u, bigger);
-  return true;
-}
-
-/* There must be room. */
-static void append(universe *u, tps_sim_allocation *a) {
-  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
-  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
-  t->ranges[count] = (range){a->base, a->size, a};
-  atomic_store_explicit(&t->count, count + 1, memory_order_release);
-}
-
-/* Number of ranges that begin at or below `address`. */
-static size_t ranges_below(const table *t, size_t count, uint64_t address) {
-  size_t low = 0;
-  while (count > 0) {
-    size_t half = count / 2;
-    if (t->ranges[low + half].base <= address) {
-      low += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return low;
-}
-
 /* --- the space ------------------------------------------------------------ */
 
 static universe *universe_new(void) {
   universe *u = calloc(1, sizeof *u);
-  table *t = table_new(64);
-  if (u == NULL || t == NULL) {
+  if (u == NULL || !tps_sim_ranges_begin(&u->ranges)) {
     free(u);
-    free(t);
     return NULL;
   }
   pthread_mutex_init(&u->lock, NULL);
-  atomic_init(&u->table, t);
-  atomic_init(&u->epoch, 1);
   u->next = TPS_SIM_GLOBAL_BASE;
   return u;
 }
 
-static void free_tables(table *t) {
-  while (t != NULL) {
-    table *next = t->next;
-    free(t);
-    t = next;
-  }
-}
-
 static void universe_destroy(universe *u) {
-  table *t = atomic_load(&u->table);
-  for (size_t i = 0; i < atomic_load(&t->count); i++) {
-    tps_sim_allocation *a = t->ranges[i].allocation;
+  for (size_t i = 0; i < tps_sim_ranges_count(&u->ranges); i++) {
+    const tps_sim_allocation *a = tps_sim_ranges_at(&u->ranges, i);
     tps_sim_blocks_unmap(a->host, a->size);
   }
-  free(t);
-  free_tables(u->retired);
+  tps_sim_ranges_end(&u->ranges);
   tps_sim_blocks_end(&u->blocks);
   pthread_mutex_destroy(&u->lock);
   free(u);
@@ -292,7 +205,7 @@ static bool is_garbled(const tps_sim_space *space, tps_sim_memory_kind kind) {
 static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
                                tps_sim_memory_kind kind) {
   universe *u = space->u;
-  if (!make_room(u)) return NULL;
+  if (!tps_sim_ranges_reserve(&u->ranges)) return NULL;
   tps_sim_allocation *a = struct_new(u);
   if (a == NULL) return NULL;
   unsigned char *host = tps_sim_blocks_take(&u->blocks, bytes);
@@ -305,8 +218,16 @@ static tps_sim_allocation *add(tps_sim_space *space, uint64_t bytes,
   a->base = take_addresses(u, bytes);
   a->host = host;
   enliven(a, space, bytes, kind);
-  append(u, a);
+  tps_sim_ranges_append(&u->ranges, a);
   return a;
+}
+
+static void look_if_overfull(universe *u) {
+  bool overfull =
+      u->kept_bytes > QUARANTINE_BYTES ||
+      u->ranges.retired_bytes > RETIRED_BYTES ||
+      u->bare.ranges + u->kept.ranges > QUARANTINE_RANGES + EVICT_BATCH;
+  atomic_store_explicit(&u->overfull, overfull, memory_order_relaxed);
 }
 
 /* --- reuse, with a seed --------------------------------------------------- */
@@ -323,21 +244,6 @@ static tps_sim_allocation *latest_like(const tps_sim_space *space,
   return found;
 }
 
-/* The table with `now` in place of `before`, which begins where it does. */
-static bool exchange(universe *u, const tps_sim_allocation *before,
-                     tps_sim_allocation *now) {
-  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
-  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
-  table *next = table_new(t->capacity);
-  if (next == NULL) return false;
-  memcpy(next->ranges, t->ranges, count * sizeof t->ranges[0]);
-  size_t at = ranges_below(t, count, before->base) - 1;
-  next->ranges[at] = (range){now->base, now->size, now};
-  atomic_init(&next->count, count);
-  publish(u, next);
-  return true;
-}
-
 /* Lock held. Dead memory lives again, with its bytes as they were; in a struct of
  * its own, since kernels that run may have the old one at hand, which stays with
  * the dead, out of the table, until they have ended. NULL: there is none. */
@@ -349,15 +255,16 @@ static tps_sim_allocation *revive(tps_sim_space *space, uint64_t bytes) {
   a->base = old->base;
   a->host = old->host;
   enliven(a, space, bytes, TPS_SIM_DEVICE_MEMORY);
-  if (!exchange(u, old, a)) {
+  if (!tps_sim_ranges_exchange(&u->ranges, old, a)) {
     space->used -= charge(a);
     push(&u->spare, a);
     return NULL;
   }
   take_out(&u->kept, old);
   u->kept_bytes -= old->size;
-  old->died = atomic_fetch_add(&u->epoch, 1);
+  old->died = atomic_fetch_add(&u->ranges.epoch, 1);
   push(&u->bare, old);
+  look_if_overfull(u);
   return a;
 }
 
@@ -432,13 +339,6 @@ int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
   return tps_sim_allocate_ahead(space, bytes, kind, 0, out, err);
 }
 
-static void look_if_overfull(universe *u) {
-  bool overfull =
-      u->kept_bytes > QUARANTINE_BYTES ||
-      u->bare.ranges + u->kept.ranges > QUARANTINE_RANGES + EVICT_BATCH;
-  atomic_store_explicit(&u->overfull, overfull, memory_order_relaxed);
-}
-
 /* Lock held. */
 static void bury(tps_sim_allocation *a, const char *source, int line) {
   if (!atomic_load_explicit(&a->live, memory_order_relaxed)) return;
@@ -449,7 +349,7 @@ static void bury(tps_sim_allocation *a, const char *source, int line) {
   space->used -= charge(a);
   if (a->kind == TPS_SIM_HEAP) space->heap -= heap_charge(a->size);
   u->kept_bytes += a->size;
-  a->died = atomic_fetch_add(&u->epoch, 1);
+  a->died = atomic_fetch_add(&u->ranges.epoch, 1);
   push(&u->kept, a);
   atomic_store_explicit(&a->live, false, memory_order_release);
   look_if_overfull(u);
@@ -468,11 +368,10 @@ void tps_sim_free(tps_sim_space *space, tps_sim_allocation *a,
 static void free_all(tps_sim_space *space) {
   universe *u = space->u;
   pthread_mutex_lock(&u->lock);
-  const table *t = atomic_load(&u->table);
-  for (size_t i = 0; i < atomic_load(&t->count); i++)
-    if (atomic_load(&t->ranges[i].allocation->live) &&
-        t->ranges[i].allocation->owner == space)
-      bury(t->ranges[i].allocation, "", 0);
+  for (size_t i = 0; i < tps_sim_ranges_count(&u->ranges); i++) {
+    tps_sim_allocation *a = tps_sim_ranges_at(&u->ranges, i);
+    if (atomic_load(&a->live) && a->owner == space) bury(a, "", 0);
+  }
   pthread_mutex_unlock(&u->lock);
 }
 
@@ -520,42 +419,24 @@ static void pick_oldest(universe *u, uint64_t count, uint64_t epoch,
   }
 }
 
-static bool is_gone(const tps_sim_allocation *a) {
-  return a->died == 0 && !atomic_load_explicit(&a->live, memory_order_relaxed);
+static bool stays(const tps_sim_allocation *a) {
+  return a->died != 0 || atomic_load_explicit(&a->live, memory_order_relaxed);
 }
 
 /* Takes the oldest dead out of the table; their structs serve again. */
 static void evict(universe *u, uint64_t epoch) {
   uint64_t dead = u->bare.ranges + u->kept.ranges;
   if (dead <= QUARANTINE_RANGES + EVICT_BATCH) return;
-  table *t = atomic_load_explicit(&u->table, memory_order_relaxed);
-  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
-  table *smaller = table_new(t->capacity);
+  tps_sim_table *smaller = tps_sim_ranges_prepare(&u->ranges);
   if (smaller == NULL) return; /* the next reclaim tries again */
   list gone = {0};
   pick_oldest(u, dead - QUARANTINE_RANGES, epoch, &gone);
-  size_t n = 0;
-  for (size_t i = 0; i < count; i++)
-    if (!is_gone(t->ranges[i].allocation)) smaller->ranges[n++] = t->ranges[i];
-  atomic_init(&smaller->count, n);
-  publish(u, smaller);
+  tps_sim_ranges_keep(&u->ranges, smaller, stays);
   for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;) push(&u->spare, a);
 }
 
-static void drop_tables(universe *u, uint64_t epoch) {
-  for (table **p = &u->retired; *p != NULL;) {
-    table *t = *p;
-    if (t->retired < epoch) {
-      *p = t->next;
-      free(t);
-    } else {
-      p = &t->next;
-    }
-  }
-}
-
 uint64_t tps_sim_space_epoch(tps_sim_space *space) {
-  return atomic_load(&space->u->epoch);
+  return atomic_load(&space->u->ranges.epoch);
 }
 
 bool tps_sim_space_is_overfull(tps_sim_space *space) {
@@ -567,7 +448,7 @@ void tps_sim_space_reclaim_before(tps_sim_space *space, uint64_t epoch) {
   pthread_mutex_lock(&u->lock);
   strip(u, epoch);
   evict(u, epoch);
-  drop_tables(u, epoch);
+  tps_sim_ranges_settle(&u->ranges, epoch);
   look_if_overfull(u);
   pthread_mutex_unlock(&u->lock);
 }
@@ -587,12 +468,7 @@ void tps_sim_space_info(tps_sim_space *space, uint64_t *free_bytes,
 /* --- looking up ----------------------------------------------------------- */
 
 tps_sim_allocation *tps_sim_find(tps_sim_space *space, uint64_t address) {
-  table *t = atomic_load_explicit(&space->u->table, memory_order_acquire);
-  size_t count = atomic_load_explicit(&t->count, memory_order_acquire);
-  size_t below = ranges_below(t, count, address);
-  if (below == 0) return NULL;
-  const range *r = &t->ranges[below - 1];
-  return address - r->base < r->size ? r->allocation : NULL;
+  return tps_sim_ranges_find(&space->u->ranges, address);
 }
 
 tps_sim_allocation *tps_sim_lookup(tps_sim_space *space, uint64_t address) {
@@ -629,12 +505,12 @@ static tps_sim_allocation *nearer(tps_sim_allocation *a, tps_sim_allocation *b,
 tps_sim_allocation *tps_sim_find_nearest(tps_sim_space *space,
                                          uint64_t address) {
   pthread_mutex_lock(&space->u->lock);
-  table *t = atomic_load_explicit(&space->u->table, memory_order_relaxed);
-  size_t count = atomic_load_explicit(&t->count, memory_order_relaxed);
+  const tps_sim_ranges *ranges = &space->u->ranges;
   tps_sim_allocation *best = NULL;
-  for (size_t i = 0; i < count; i++)
-    if (t->ranges[i].allocation->kind != TPS_SIM_INTERNAL)
-      best = nearer(best, t->ranges[i].allocation, address);
+  for (size_t i = 0; i < tps_sim_ranges_count(ranges); i++) {
+    tps_sim_allocation *a = tps_sim_ranges_at(ranges, i);
+    if (a->kind != TPS_SIM_INTERNAL) best = nearer(best, a, address);
+  }
   pthread_mutex_unlock(&space->u->lock);
   return best;
 }
