@@ -87,7 +87,10 @@ local function pipeline()
   end
   if compare then raw.open(module:ptx(), CHUNKS, ELEMENTS) end
   report("in, compute, out", 2 * 4 * n, run, compare and raw.pipeline)
-  for i = 1, n, n // 64 - 1 do assert(to[i] == 0.5 * from[i] + 1) end
+  for i = 1, n, n // 64 - 1 do
+    local rounded = ("f"):unpack(("f"):pack(0.5 * from[i] + 1))
+    assert(to[i] == rounded, i)
+  end
 end
 
 -- ---- between devices --------------------------------------------------------------
