@@ -184,11 +184,6 @@ local function difference(kept, got, f)
   end
 end
 
-function products.is_made()
-  local file = io.open(PATH, "rb")
-  return file ~= nil and file:close()
-end
-
 function products.check()
   local input <close> = assert(io.open(PATH, "rb"))
   local file = input:read "a"
