@@ -3,7 +3,9 @@
 --
 -- docs/reference.md, section Compile: tp.link and relocatable modules.
 local tp = require "tpstream"
-local raised = require("spec.support.errors").text
+local errors = require "spec.support.errors"
+
+local raised = errors.text
 
 local USER = [[
 extern __device__ int factor;
@@ -180,6 +182,84 @@ describe("a relocatable module", function()
     assert.same({ 7 }, out:read())
     linked:close()
     module:close()
+  end)
+
+  it("is refused at once for what the simulated device will not run", function()
+    if tp.current_device():kind() ~= "sim" then
+      pending "the simulated device's"
+      return
+    end
+    local head = ".version 8.0\n.target %s\n.address_size 64\n"
+    local function said(text, target)
+      return errors.message(tp.load, head:format(target or "sm_80") .. text,
+        { relocatable = true })
+    end
+    assert.equal("function 'cudaLaunchDeviceV2' of the device's runtime is not "
+      .. "supported by the simulated device (PTX line 7) (cudaErrorNotSupported)",
+      said [[
+.extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);
+.visible .func helper() {
+  .param .b32 r; .param .b64 a; .param .b64 b;
+  call.uni (r), cudaLaunchDeviceV2, (a, b);
+  ret;
+}]])
+    assert.equal("instruction 'wgmma.fence.sync.aligned' is not supported by the "
+      .. "simulated device (PTX line 4) (cudaErrorNotSupported)",
+      said ".visible .func f() { wgmma.fence.sync.aligned; ret; }")
+    assert.equal("the module is for sm_120 (the simulated device has capability 8.0) "
+      .. "(cudaErrorNoKernelImageForDevice)", said("", "sm_120"))
+    local ok, e = pcall(tp.compile, [[
+__global__ void child(int *x) { *x = 1; }
+__global__ void parent(int *x) { child<<<1, 1>>>(x); }]], { relocatable = true })
+    assert.is_false(ok)
+    if e.code == "TPSTREAM_ERROR_NO_COMPILER" then error(e, 0) end
+    assert.matches("of the device's runtime is not supported by the simulated device",
+      e.message, 1, true)
+  end)
+
+  it("may use what is nowhere yet", function()
+    local before = tp.memory_stats().live_bytes
+    local module = tp.load([[
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .global .u32 table[];
+.extern .const .u32 one;
+.extern .func (.param .u32 r) f(.param .u32 x);
+.visible .global .u64 address = table;
+.visible .global .u64 pointer = f;
+.visible .entry k(.param .u64 p) {
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [p];
+  ld.const.u32 %r1, [one];
+  { .param .u32 x; .param .u32 r; st.param.u32 [x], %r1;
+    call.uni (r), f, (x); ld.param.u32 %r2, [r]; }
+  ld.global.u32 %r3, [table+4];
+  add.u32 %r2, %r2, %r3;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}]], { relocatable = true })
+    assert.equal(before, tp.memory_stats().live_bytes)
+    local other = tp.load([[
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .u32 table[2] = { 1, 20 };
+.visible .const .u32 one = 5;
+.visible .func (.param .u32 r) f(.param .u32 x) {
+  .reg .b32 %r<2>;
+  ld.param.u32 %r1, [x];
+  mul.lo.u32 %r1, %r1, 3;
+  st.param.u32 [r], %r1;
+  ret;
+}]], { relocatable = true })
+    local linked <close> = tp.link { module, other }
+    local out <close> = tp.zeros("u32", 1)
+    linked:kernel "k":launch(ONE, out)
+    assert.same({ 35 }, out:read())
+    module:close()
+    other:close()
   end)
 
   it("can be loaded from PTX, not from a binary", function()

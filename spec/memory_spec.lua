@@ -342,6 +342,25 @@ describe("read_file", function()
     end)
   end)
 
+  it("reads what there is of a file whose size is wrong", function()
+    local path = "/sys/devices/system/cpu/online" -- its size is that of a page
+    local file = io.open(path)
+    if not file then
+      pending "no sysfs here"
+      return
+    end
+    local text = file:read "a"
+    file:close()
+    local h <close> = tp.read_file(path)
+    assert.equal(text, h:bytes())
+    local rest <close> = tp.read_file(path, "u8", { offset = 1, count = #text - 1 })
+    assert.equal(text:sub(2), rest:bytes())
+    assert.equal(("'%s': offset 4000 of %d bytes"):format(path, #text),
+      message_of(tp.read_file, path, "u8", { offset = 4000 }))
+    assert.equal(("'%s': %d elements of uint8 asked for, the file has %d"):format(path,
+      #text + 1, #text), message_of(tp.read_file, path, "u8", { count = #text + 1 }))
+  end)
+
   it("says what is wrong", function()
     assert.matches("^cannot open '/nonexistent/x': No such file or directory",
       message_of(tp.read_file, "/nonexistent/x"))

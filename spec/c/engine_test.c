@@ -45,7 +45,7 @@ static int load(machine *m, const char *text) {
   m->out->source = tps_intern("test.lua", 8);
   m->out->line = 3;
   memset(m->out->host, 0, 4096);
-  return tps_sim_code_new(module, m->space, 80, &m->code, &m->err);
+  return tps_sim_code_new(module, m->space, 80, false, &m->code, &m->err);
 }
 
 static void unload(machine *m) {

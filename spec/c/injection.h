@@ -320,6 +320,11 @@ static int f_module_load(tps_device *d, tps_image_kind kind, const void *image,
                          tps_device_module **out, tps_error *err) {
   FORWARD(module_load, LIVE(d)->modules++, kind, image, size, probe, out, err);
 }
+static int f_module_check(tps_device *d, const void *image, size_t size,
+                          tps_error *err) {
+  if (inner(d)->face->module_check == NULL) return 0;
+  FORWARD(module_check, , image, size, err);
+}
 static void f_module_unload(tps_device *d, tps_device_module *m) {
   LIVE(d)->modules--;
   inner(d)->face->module_unload(inner(d), m);
@@ -475,7 +480,7 @@ static void f_graph_destroy(tps_device *d, tps_device_graph *g) {
 }
 
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 61 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 62 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
@@ -530,6 +535,7 @@ static const tps_device_face shell_face = {
     .fill = f_fill,
     .can_access_peer = f_can_access_peer,
     .module_load = f_module_load,
+    .module_check = f_module_check,
     .module_unload = f_module_unload,
     .kernel_find = f_kernel_find,
     .kernel_params = f_kernel_params,

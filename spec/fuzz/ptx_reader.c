@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Fuzz target: any bytes through the PTX reader; what it accepts is described
- * and goes through the engine's decoder.
+ * and goes through the engine's decoder, as a whole and as a part to be linked.
  */
 #include "fuzz.h"
 
@@ -30,16 +30,21 @@ static void describe(const tps_ptx_module *module) {
   if (tps_ptx_describe(module, &desc, &err) == 0) tps_image_desc_free(&desc);
 }
 
-bool tps_fuzz_reader(const uint8_t *data, size_t size) {
+static bool decode(const uint8_t *data, size_t size, bool unlinked) {
   tps_error err;
   tps_ptx_module *module;
   tps_sim_code *code;
   if (tps_ptx_parse((const char *)data, size, &module, &err) != 0) return false;
-  describe(module);
-  if (tps_sim_code_new(module, fresh_space(), 90, &code, &err) != 0)
+  if (!unlinked) describe(module);
+  if (tps_sim_code_new(module, fresh_space(), 90, unlinked, &code, &err) != 0)
     return false;
   tps_sim_code_destroy(code);
   return true;
+}
+
+bool tps_fuzz_reader(const uint8_t *data, size_t size) {
+  decode(data, size, true);
+  return decode(data, size, false);
 }
 
 #ifdef TPS_LIBFUZZER

@@ -336,6 +336,10 @@ typedef struct tps_device_face {
   int (*module_load)(tps_device *, tps_image_kind, const void *image,
                      size_t size, const char *probe, tps_device_module **out,
                      tps_error *err);
+  /* What loading would say of PTX that is yet to be linked, as far as it can be
+   * told of a part. NULL: nothing. */
+  int (*module_check)(tps_device *, const void *image, size_t size,
+                      tps_error *err);
   void (*module_unload)(tps_device *, tps_device_module *);
   int (*kernel_find)(tps_device *, tps_device_module *, const char *name,
                      tps_device_kernel **out, tps_error *err);

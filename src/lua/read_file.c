@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * tp.read_file: a file's bytes, read straight into page-locked memory. What has no
- * size of its own (a pipe, a terminal, files of /proc) is read to its end first. */
+ * size of its own (a pipe, a terminal, files of /proc), or a wrong one (sysfs), is
+ * read to its end first. */
 #include "lua/buffer.h"
 
 #include <errno.h>
@@ -98,23 +99,6 @@ static tps_lua_buffer *push_pinned(lua_State *L, const request *r,
   return box;
 }
 
-static void read_regular(lua_State *L, const request *r, int fd, int64_t size,
-                         tps_device *device) {
-  int64_t count = count_in(L, r, size - r->offset);
-  tps_lua_buffer *box = push_pinned(L, r, count, device);
-  size_t bytes = tps_buffer_bytes(box), done = 0;
-  if (bytes > 0 && lseek(fd, r->offset, SEEK_SET) < 0)
-    failed(L, "read", r, errno);
-  while (done < bytes) {
-    size_t n =
-        read_some(L, r, fd, (char *)box->memory->host + done, bytes - done);
-    if (n == 0)
-      tps_misuse(L, "'%s' became shorter while it was read: %lld of %lld bytes",
-                 r->path, (long long)done, (long long)bytes);
-    done += n;
-  }
-}
-
 /* The most bytes that are needed: some devices never end. */
 static uint64_t enough(const request *r) {
   uint64_t bytes;
@@ -143,6 +127,24 @@ static void read_stream(lua_State *L, const request *r, int fd,
   if (count > 0)
     memcpy(box->memory->host, lua_tostring(L, -2) + r->offset,
            tps_buffer_bytes(box));
+}
+
+/* A size may be wrong, as those of sysfs are: then what there is counts. */
+static void read_regular(lua_State *L, const request *r, int fd, int64_t size,
+                         tps_device *device) {
+  int64_t count = count_in(L, r, size - r->offset);
+  tps_lua_buffer *box = push_pinned(L, r, count, device);
+  size_t bytes = tps_buffer_bytes(box), done = 0, n = 1;
+  if (bytes > 0 && lseek(fd, r->offset, SEEK_SET) < 0)
+    failed(L, "read", r, errno);
+  for (; done < bytes && n > 0; done += n)
+    n = read_some(L, r, fd, (char *)box->memory->host + done, bytes - done);
+  if (done == bytes) return;
+  tps_memory_close(box->memory);
+  box->memory = NULL;
+  lua_pop(L, 1);
+  if (lseek(fd, 0, SEEK_SET) < 0) failed(L, "read", r, errno);
+  read_stream(L, r, fd, device);
 }
 
 static void read_options(lua_State *L, request *r) {

@@ -155,6 +155,8 @@ static int fill(tps_module *module, tps_device *device, tps_error *err) {
   int code = ptx != NULL ? describe_ptx(module, ptx, size, &parsed, err) : 0;
   if (code == 0 && !module->unlinked)
     code = tps_module_on(module, device, &loaded, err);
+  else if (code == 0 && ptx != NULL && device->face->module_check != NULL)
+    code = device->face->module_check(device, ptx, size, err);
   tps_ptx_free(parsed);
   if (code == 0 && ptx == NULL)
     code = describe_binary(module, device, loaded, err);

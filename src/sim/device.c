@@ -358,6 +358,7 @@ static const tps_device_face face = {
     .fill = tps_sim_fill,
     .can_access_peer = can_access_peer,
     .module_load = tps_sim_module_load,
+    .module_check = tps_sim_module_check,
     .module_unload = tps_sim_module_unload,
     .kernel_find = tps_sim_kernel_find,
     .kernel_params = tps_sim_kernel_params,

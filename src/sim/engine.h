@@ -28,9 +28,11 @@ typedef struct tps_sim_block tps_sim_block;
  * module's variables in `space`. Takes over `module` (freed with the code, also on failure). An
  * instruction that the engine lacks: NOT_SUPPORTED, "instruction 'wgmma.…' is
  * not supported by the simulated device (file.cu:12)". capability: 80, 90; a
- * module for a higher target is NO_BINARY_FOR_GPU. */
+ * module for a higher target is NO_BINARY_FOR_GPU. `unlinked`: what is missing in
+ * the module may be in another one; the code can be looked at, but not run. */
 int tps_sim_code_new(tps_ptx_module *module, tps_sim_space *space,
-                     int capability, tps_sim_code **out, tps_error *err);
+                     int capability, bool unlinked, tps_sim_code **out,
+                     tps_error *err);
 /* Frees the code and its variables. Only when nothing runs it. */
 void tps_sim_code_destroy(tps_sim_code *code);
 

@@ -25,7 +25,7 @@ static tps_sim_memory_kind kind_of(const tps_ptx_var *v) {
 static int place(struct tps_sim_code *code, const tps_ptx_var *v,
                  tps_sim_allocation **out, tps_error *err) {
   if (!is_placed(v)) return 0;
-  if (v->linkage == 2)
+  if (v->linkage == 2 && !code->unlinked)
     return tps_fail(err, TPS_INVALID_PTX,
                     "variable '%s' is declared but not defined", v->name);
   int status = tps_sim_allocate(code->space, v->size ? v->size : 1, kind_of(v),
@@ -103,7 +103,8 @@ static int fill(struct tps_sim_code *code, tps_error *err) {
 }
 
 int tps_sim_code_new(tps_ptx_module *module, tps_sim_space *space,
-                     int capability, tps_sim_code **out, tps_error *err) {
+                     int capability, bool unlinked, tps_sim_code **out,
+                     tps_error *err) {
   struct tps_sim_code *code = calloc(1, sizeof *code);
   if (!code) {
     tps_ptx_free(module);
@@ -112,6 +113,7 @@ int tps_sim_code_new(tps_ptx_module *module, tps_sim_space *space,
   code->module = module;
   code->space = space;
   code->capability = capability;
+  code->unlinked = unlinked;
   code->table = tps_sim_handlers();
   pthread_mutex_init(&code->lock, NULL);
   int status = fill(code, err);

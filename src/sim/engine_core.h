@@ -169,6 +169,7 @@ struct tps_sim_code {
   tps_ptx_module *module;
   tps_sim_space *space;
   int capability;
+  bool unlinked;
   tps_sim_allocation **globals;    /* of module variables; NULL for shared */
   tps_sim_allocation ***locals;    /* of each function's .global variables */
   pthread_mutex_t lock;            /* of the kernels */

@@ -89,6 +89,11 @@ static bool of_device_runtime(const char *name) {
 
 static void refuse_function(builder *b, const char *name) {
   char where[600];
+  if (!of_device_runtime(name)) {
+    b->failed = tps_fail(b->err, TPS_INVALID_PTX,
+                         "function '%s' is called but not defined", name);
+    return;
+  }
   tps_ptx_where(b->module, b->p, where, sizeof where);
   b->failed = tps_fail(b->err, TPS_NOT_SUPPORTED,
                        "function '%.200s' of the device's runtime is not "
@@ -106,14 +111,11 @@ static bool call(builder *b) {
     const tps_ptx_function *f = &b->module->functions[target->index];
     op = H_call;
     if (f->declared_only) op = library_function(f->name, site->argument_count);
+    if (op == 0 && b->code->unlinked && !of_device_runtime(f->name))
+      op = H_call_indirect; /* of whatever another module has */
     if (op == 0) {
       free(site);
-      if (of_device_runtime(f->name)) {
-        refuse_function(b, f->name);
-        return true;
-      }
-      b->failed = tps_fail(b->err, TPS_INVALID_PTX,
-                           "function '%s' is called but not defined", f->name);
+      refuse_function(b, f->name);
       return true;
     }
     site->callee = b->kernel->functions[target->index];

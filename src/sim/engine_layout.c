@@ -63,11 +63,14 @@ static void reach_from(builder *b, const tps_ptx_function *fn) {
   if (indirect) reach_taken(b);
 }
 
-/* From the kernel, or from all of the module. */
+/* From the kernel, or from all kernels of the module; others may call the functions
+ * of one that is yet to be linked. */
 static void reach_all(builder *b, const tps_ptx_function *entry) {
   const tps_ptx_module *m = b->module;
   for (uint32_t k = 0; k < m->function_count; k++)
-    if (entry ? entry == &m->functions[k] : m->functions[k].entry) reach(b, k);
+    if (entry ? entry == &m->functions[k]
+              : m->functions[k].entry || b->code->unlinked)
+      reach(b, k);
   for (uint32_t k = 0; k < b->queued; k++)
     reach_from(b, &m->functions[b->queue[k]]);
 }

@@ -36,14 +36,22 @@ void tps_sim_module_unref(tps_sim_module *module) {
 }
 
 static int load(tps_sim_device *device, const void *image, size_t size,
-                tps_sim_code **code, tps_error *err) {
+                bool unlinked, tps_sim_code **code, tps_error *err) {
   const tps_device_properties *p = &device->base.properties;
   tps_ptx_module *ptx = NULL;
   int status = tps_ptx_parse_shared(image, size, &ptx, err);
   if (status != 0) return status;
   return tps_sim_code_new(ptx, device->space,
-                          p->capability_major * 10 + p->capability_minor, code,
-                          err);
+                          p->capability_major * 10 + p->capability_minor,
+                          unlinked, code, err);
+}
+
+int tps_sim_module_check(tps_device *face, const void *image, size_t size,
+                         tps_error *err) {
+  tps_sim_code *code;
+  int status = load(to_device(face), image, size, true, &code, err);
+  if (status == 0) tps_sim_code_destroy(code);
+  return status;
 }
 
 int tps_sim_module_load(tps_device *face, tps_image_kind kind,
@@ -62,7 +70,7 @@ int tps_sim_module_load(tps_device *face, tps_image_kind kind,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for a module");
   module->device = device;
   atomic_init(&module->refs, 1);
-  code = load(device, image, size, &module->code, err);
+  code = load(device, image, size, false, &module->code, err);
   if (code != 0) {
     free(module);
     return code;

@@ -496,6 +496,8 @@ int tps_sim_launch_task(tps_sim_device *device, tps_device_kernel *kernel,
 /* What another launch of the same is numbered by: its seed, its blocks' order. */
 void tps_sim_launch_number(tps_sim_task *task);
 void tps_sim_order_unref(tps_sim_order *order);
+int tps_sim_module_check(tps_device *, const void *image, size_t size,
+                         tps_error *err);
 int tps_sim_module_load(tps_device *, tps_image_kind, const void *image,
                         size_t size, const char *probe, tps_device_module **out,
                         tps_error *err);
