@@ -74,6 +74,11 @@ local module = require "spec.support.program"("reuse", [=[
 extern "C" {
 __global__ void through(long long p, int v) { *(int *)p = v; }
 __global__ void at(unsigned char *p, int i) { p[i] = 1; }
+__global__ void shared(int *out) {
+  __shared__ int s[48];
+  extern __shared__ int d[];
+  out[threadIdx.x] = threadIdx.x < 48 ? s[threadIdx.x] : d[threadIdx.x - 48];
+}
 __global__ void heap(int *out) {
   const int *p = (const int *)malloc(256);
   for (int i = 0; i < 64; i++) out[i] = p[i];
@@ -152,6 +157,18 @@ for _, v in ipairs(out:read()) do if v == 0 then zeros = zeros + 1 end end
 print(zeros)]]
     assert.equal("64\n", printed(0, body))
     for seed = 1, 2 do assert.equal("0\n", printed(seed, body)) end
+  end)
+
+  it("of a block, shared by its threads, is garbage, too", function()
+    local body = [[
+local out = tp.zeros("i32", 64)
+module:kernel "shared":launch({ grid = 1, block = 64, shared = 64 }, out)
+print(text(out))]]
+    assert.equal(("0 "):rep(63) .. "0\n", printed(0, body))
+    local one = printed(1, body)
+    assert.equal(one, printed(1, body))
+    assert.not_equal(one, printed(2, body))
+    assert.is_nil((" " .. one):find(" 0%f[%s]"))
   end)
 end)
 

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "sim/blocks.h"
 #include "sim/engine_core.h"
 
 /* Instructions that a warp may take before the next one's turn. */
@@ -137,6 +138,14 @@ static uint64_t mix(uint64_t x) {
   return x ^ x >> 31;
 }
 
+/* A GPU does not clear it at all. */
+static void clear_shared(struct tps_sim_block *block) {
+  unsigned char *host = block->e.shared.host;
+  uint64_t bytes = block->launch->shared_bytes;
+  if (block->random != 0) tps_sim_blocks_garble(host, bytes, block->random);
+  else if (bytes > 0) memset(host, 0, bytes);
+}
+
 struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
                                           uint64_t index) {
   pthread_mutex_lock(&launch->lock);
@@ -157,8 +166,7 @@ struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
   block->choices = 0;
   if (seed) tps_sim_delay_ready(block); /* without memory none is held back */
   memset(block->barriers, 0, sizeof block->barriers);
-  if (launch->shared_bytes)
-    memset(block->e.shared.host, 0, launch->shared_bytes);
+  clear_shared(block);
   block->own = (cluster){.count = 1, .blocks = {block}};
   block->cluster = &block->own;
   fill_rows(block);
