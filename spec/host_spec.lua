@@ -8,7 +8,8 @@ local run = require "spec.support.run"
 
 local build = assert(os.getenv "TPS_BUILD")
 local COMMAND = build .. "/tpstream"
-local KEPT = { TPSTREAM_DEVICE = "sim", TPSTREAM_SIM_DEVICES = 1 }
+local KEPT = { TPSTREAM_DEVICE = "sim", TPSTREAM_SIM_DEVICES = 1,
+  TPSTREAM_HISTORY = "0" }
 
 local function options_of(options)
   local copy = { env = {} }
@@ -159,7 +160,7 @@ describe("the command line", function()
       "-e", "-i", "-l", "-v", "-E", "-W", "--", "--help", "--version",
       "--device", "--devices", "--info", "--json", "--blocking",
       "--warnings", "--untrusted", "LUA_INIT",
-      "TPSTREAM_DEVICE", "TPSTREAM_NVRTC", "TPSTREAM_SIM_DEVICES",
+      "TPSTREAM_DEVICE", "TPSTREAM_HISTORY", "TPSTREAM_NVRTC", "TPSTREAM_SIM_DEVICES",
       "TPSTREAM_SIM_THREADS", "TPSTREAM_SIM_MEMORY", "TPSTREAM_SIM_CAPABILITY",
       "TPSTREAM_SIM_TIMEOUT", "TPSTREAM_SIM_PEERS", "TPSTREAM_SIM_SEED",
     } do
@@ -392,29 +393,126 @@ describe("the prompt", function()
     assert.matches("still here\n", r.stdout, 1, true)
   end)
 
-  -- script(1) gives a terminal; its options go through a shell.
-  it("comes by itself on a terminal only", function()
-    if run.command({ "sh", "-c", "command -v script" }).status ~= 0 then
-      pending "needs script(1)"
-      return
+  it("has the module ready", function()
+    local r = prompt "tp = require 'tpstream'\ntp.device_count() >= 0\n"
+    assert.matches("> true\n", r.stdout, 1, true)
+  end)
+end)
+
+-- What the prompt shows on a terminal, which script(1) gives, for keys that are there
+-- at once or come when the program waits. Last of all it is told to end: an end of
+-- input that comes while it computes is none to a terminal.
+local function typed(keys, options)
+  options = options or {}
+  if run.command({ "sh", "-c", "command -v script" }).status ~= 0 then
+    pending "needs script(1)"
+    return nil
+  end
+  local command = ("%s %s"):format(COMMAND, options.words or "")
+  local words = { "script", "-qec", command, "/dev/null" }
+  local over = "os.exit()\n"
+  if options.slowly then
+    words = { "sh", "-c", ([[while IFS= read -r k; do sleep 0.3; printf "$k"; done |
+      script -qec '%s' /dev/null]]):format(command) }
+    over = "os.exit()\\n\n"
+  end
+  local r = run.command(words,
+    options_of { stdin = keys and keys .. over, env = options.env, timeout = 20 })
+  return (r.stdout:gsub("[\a\r]", ""):gsub("\27%[%?2004[hl]", "")), r
+end
+
+describe("the prompt on a terminal", function()
+  local editor
+  setup(function()
+    editor = tpstream({ "--info" }).stdout:match "\nreadline +(%d[^\n]*)"
+  end)
+
+  it("comes by itself, and nowhere else", function()
+    local text = typed "x = 40\nx + 2\n"
+    if not text then return end
+    assert.matches("tpstream [^\n]*simulated device is used[^\n]*\n.*\n42\n", text)
+    for words, shown in pairs { ["-e 'print(1)'"] = "1\n", ["-v"] = "Lua 5.4" } do
+      text = typed(nil, { words = words })
+      assert.equal(shown, text:sub(1, #shown))
+      assert.not_matches("simulated device is used", text)
+      assert.not_matches("> ", text, 1, true)
     end
-    local function typed(options)
-      return run.command({ "script", "-qec", COMMAND .. options, "/dev/null" },
-        options_of { stdin = "x = 40\nx + 2\n" }).stdout:gsub("\r", "")
-    end
-    assert.matches("\ntpstream [^\n]*simulated device is used[^\n]*\n.*> 42\n",
-      "\n" .. typed "")
-    assert.not_matches("42", typed " -e 'y = 1'")
-    assert.not_matches("simulated device is used", typed " -e 'y = 1'")
-    assert.matches("^.*Lua 5%.4.*Lua%.org", typed " -v")
-    assert.not_matches("42", typed " -v")
     local r = tpstream({}, { stdin = "x = 40\nprint(x + 2)\n" })
     assert.equal("42\n", r.stdout)
   end)
 
-  it("has the module ready", function()
-    local r = prompt "tp = require 'tpstream'\ntp.device_count() >= 0\n"
-    assert.matches("> true\n", r.stdout, 1, true)
+  local function edits(name, fn)
+    it(name, function()
+      if not editor then return pending "needs libreadline.so.8" end
+      if typed "" then fn() end
+    end)
+  end
+
+  edits("recalls lines", function()
+    assert.matches("\n42\n.*\n42\n", (typed "6 * 7\n\27[A\n"))
+    assert.matches("\n43\n", (typed "6 * 7\n\27[A\0011 + \n"))
+  end)
+
+  edits("keeps them for the next time, where and if asked to", function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local env = { TPSTREAM_HISTORY = false, XDG_STATE_HOME = folder }
+    typed("first = 'kept'\n\n  \nfirst\nfirst\n", { env = env })
+    local file <close> = assert(io.open(folder .. "/tpstream/history"))
+    assert.equal("first = 'kept'\nfirst\nos.exit()\n", file:read "a")
+    local text = typed("\27[A\27[A\27[A\nfirst\n", { env = env })
+    assert.matches("\nkept\n", text)
+    local mode = run.command { "stat", "-c", "%a", folder .. "/tpstream/history" }
+    assert.equal("600\n", mode.stdout)
+    env.TPSTREAM_HISTORY = folder .. "/other"
+    typed("1\n", { env = env })
+    assert.equal("1\nos.exit()\n", assert(io.open(folder .. "/other")):read "a")
+    env.TPSTREAM_HISTORY = "/proc/no/such/file"
+    assert.matches("\n7\n", (typed("7\n", { env = env })))
+    os.execute(("rm -r '%s'"):format(folder))
+  end)
+
+  edits("completes names, fields and methods", function()
+    local text = typed("tp = require 'tpstream'\n"
+      .. "s = tp.Strea\9()\n"
+      .. "b = tp.buffe\9('i32', { 5, 6, 7 })\n"
+      .. "s:priorit\9() + 30\n"
+      .. "b:rea\9(3)[1]\n"
+      .. "type(tp.kernels.transpos\9)\n"
+      .. "d = s:devic\9()\n"
+      .. "d:propertie\9().warp_size\n"
+      .. "n = 0 repea\9 n = n + 1 unti\9 n > 4\n")
+    assert.matches("\n30\n.*\n7\n.*\nfunction\n.*\n32\n", text)
+    assert.matches("> tp.strict\n", (typed
+      "tp = require 'tpstream'\ntp.str\9\n"))
+    assert.matches("tp.set_device +tp.set_stream", (typed
+      "tp = require 'tpstream'\ntp.set\9\9\9\n"))
+    assert.matches("> math.no_such_field\n", (typed "math.no_such_f\9ield\n"))
+    assert.matches("> _VERSION\nLua 5.4\n", (typed "_VE\9\n"))
+    assert.matches("\nrepeat\n", (typed "('repea\9t')\n")) -- no file of that name
+  end)
+
+  edits("completes by looking, without a call", function()
+    local text = typed("m = { __index = function() calls = 1 end }\n"
+      .. "t = setmetatable({}, m)\n"
+      .. "type(t) -- t.a.b\9.c\9\n"
+      .. "m.__index = setmetatable({ field_of_it = 8 }, { __index = t })\n"
+      .. "t.field_\9\n"
+      .. "calls\n")
+    assert.matches("\n8\n.*\nnil\n", text)
+  end)
+
+  edits("drops the line begun at Ctrl-C, and goes on", function()
+    local text, r = typed([[
+x = 1\nx = 2
+\003
+x\n
+while true do end\n
+\003
+x + 5\n
+]], { slowly = true })
+    assert.equal(0, r.status)
+    assert.matches("\n1\n.*interrupted!.*\n6\n", text)
   end)
 end)
 
@@ -590,7 +688,7 @@ describe("--json", function()
     assert.equal(i.nvjitlink == "null", i.nvjitlink_error ~= "null")
     assert.is_true(i.cublas == "null" or i.cublas.path:find "libcublas" ~= nil)
     assert.equal(i.cublas == "null", i.cublas_error ~= "null")
-    for _, key in ipairs { "toolkit", "runtime", "driver", "cache" } do
+    for _, key in ipairs { "toolkit", "runtime", "driver", "cache", "readline" } do
       assert.not_nil(i[key], key)
     end
   end)
@@ -620,7 +718,8 @@ describe("--info", function()
     for _, pattern in ipairs {
       "^tpstream +%d+%.%d+%.%d+, /", "\nLua +5%.4%.%d+", "\nCUDA toolkit +%S",
       "\nCUDA runtime +%S", "\nCUDA driver +%S", "\nNVRTC +%S",
-      "\nnvJitLink +%S", "\ncuBLAS +%S", "\ncache +none", "\n%* sim:0 ",
+      "\nnvJitLink +%S", "\ncuBLAS +%S", "\nreadline +%S",
+      "\ncache +none", "\n%* sim:0 ",
       "the simulated device is used",
       "TPSTREAM_SIM_THREADS +3\n", "TPSTREAM_SIM_MEMORY +%d+ bytes",
     } do

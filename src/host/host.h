@@ -3,7 +3,7 @@
  *
  * The command, inside: main.c makes the Lua state and decides the exit status,
  * options.c reads the command line, script.c runs what it names, repl.c talks
- * to a person, warning.c shows warnings, signal.c brings Ctrl-C to every
+ * to a person, whose lines line.c edits, warning.c shows warnings, signal.c brings Ctrl-C to every
  * coroutine, devices.c answers --devices and checks --device, info.c answers
  * --info, cache.c --cache, json.c writes what --json asks for.
  */
@@ -76,6 +76,17 @@ void host_open_exit(lua_State *L);
 /* Which program, Lua and device this is. */
 void host_show_banner(const host_options *options);
 void host_repl(lua_State *L);
+
+/* ---- line.c ---------------------------------------------------------------
+ */
+
+/* The version of the library that edits lines, opened if it is there, or NULL. */
+const char *host_line_editor(void);
+/* Whether a person types at a terminal, and there is that library. */
+bool host_line_open(lua_State *L);
+/* The next line, until the next call, without its end. NULL: the input has ended,
+ * or Ctrl-C has dropped the line begun. */
+char *host_line_read(const char *prompt, bool *interrupted);
 
 /* ---- warning.c ------------------------------------------------------------
  */

@@ -37,6 +37,7 @@ typedef struct info {
   const char *linker, *linker_path; /* the same of nvJitLink */
   tps_error linker_error;
   tps_library_info cublas;
+  const char *editor;  /* readline's version; NULL: not there */
   tps_rtc_cache cache; /* cache_error: its settings make no sense */
   tps_error cache_error;
   tps_sim_settings sim;
@@ -86,6 +87,7 @@ static void find_all(info *i) {
   find_driver(i);
   i->nvrtc = tps_rtc_version(&i->nvrtc_path, &i->nvrtc_error);
   i->linker = tps_rtc_linker_version(&i->linker_path, &i->linker_error);
+  i->editor = host_line_editor();
   tps_cublas_look(&i->cublas);
   tps_rtc_cache_look(&i->cache, &i->cache_error);
   if (tps_sim_settings_read(&i->sim, &err) != 0)
@@ -130,6 +132,8 @@ static void print_libraries(const info *i) {
   if (i->cublas.path[0] != '\0')
     printf("cuBLAS        %s, %s\n", i->cublas.version, i->cublas.path);
   else printf("cuBLAS        none (%s)\n", i->cublas.why);
+  if (i->editor != NULL) printf("readline      %s\n", i->editor);
+  else puts("readline      none (libreadline.so.8, which edits lines)");
 }
 
 static void print_parts(const info *i) {
@@ -219,6 +223,7 @@ static void write_parts(host_json *json, const info *i) {
                    i->linker == NULL ? i->linker_error.message : NULL);
   write_part(json, "cublas", i->cublas.version, i->cublas.path);
   host_json_string(json, "cublas_error", or_null(i->cublas.why));
+  host_json_string(json, "readline", i->editor);
   if (i->cache.folder != NULL) host_json_cache(json, "cache", &i->cache);
   else host_json_string(json, "cache", NULL);
 }

@@ -41,6 +41,7 @@ static const char help[] =
     "TPSTREAM_DEVICE (as --device), TPSTREAM_NVRTC (the compiler's library),\n"
     "TPSTREAM_CUBLAS (the library for products on a GPU);\n"
     "TPSTREAM_CACHE=0 (nothing is kept), TPSTREAM_CACHE_DIR, TPSTREAM_CACHE_SIZE;\n"
+    "TPSTREAM_HISTORY (the file of lines typed at the prompt; 0: none);\n"
     "for the simulated device TPSTREAM_SIM_DEVICES, TPSTREAM_SIM_THREADS,\n"
     "TPSTREAM_SIM_MEMORY, TPSTREAM_SIM_CAPABILITY, TPSTREAM_SIM_TIMEOUT,\n"
     "TPSTREAM_SIM_PEERS, TPSTREAM_SIM_SEED (--info shows their values).\n"

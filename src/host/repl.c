@@ -11,38 +11,55 @@
 #include "base/version.h"
 #include "host/host.h"
 
-static void show_prompt(lua_State *L, bool first) {
+/* Pushes what the line begins with. */
+static const char *push_prompt(lua_State *L, bool first) {
   lua_getglobal(L, first ? "_PROMPT" : "_PROMPT2");
-  const char *prompt =
-      lua_isnil(L, -1) ? (first ? "> " : ">> ") : luaL_tolstring(L, -1, NULL);
+  if (lua_isnil(L, -1)) return lua_pushstring(L, first ? "> " : ">> ");
+  return luaL_tolstring(L, -1, NULL);
+}
+
+/* The line that a person edits; NULL: the end of input, or Ctrl-C. */
+static const char *edit_line(lua_State *L, const char *prompt,
+                             bool *interrupted) {
+  const char *line = host_line_read(prompt, interrupted);
+  return line == NULL ? NULL : lua_pushstring(L, line);
+}
+
+/* The same from what is no terminal. */
+static const char *plain_line(lua_State *L, const char *prompt,
+                              bool *interrupted) {
+  luaL_Buffer b;
   fputs(prompt, stdout);
   fflush(stdout);
+  luaL_buffinit(L, &b);
+  errno = 0;
+  int c;
+  while ((c = getchar()) != EOF && c != '\n') luaL_addchar(&b, (char)c);
+  *interrupted = c == EOF && errno == EINTR && host_interrupted();
+  if (*interrupted) {
+    clearerr(stdin);
+    putchar('\n');
+  }
+  luaL_pushresult(&b);
+  bool none = *interrupted || (c == EOF && lua_rawlen(L, -1) == 0);
+  return none ? NULL : lua_tostring(L, -1);
 }
 
 /* Pushes the next line, without its end; false at the end of input. Ctrl-C
  * drops the line begun and gives an empty one. */
 static bool read_line(lua_State *L, bool first) {
   int top = lua_gettop(L);
-  luaL_Buffer b;
-  show_prompt(L, first);
-  lua_settop(L, top);
-  luaL_buffinit(L, &b);
+  bool interrupted = false;
+  const char *prompt = push_prompt(L, first);
+  bool edited = host_line_open(L);
   host_interrupts(true);
-  errno = 0;
-  int c;
-  while ((c = getchar()) != EOF && c != '\n') luaL_addchar(&b, (char)c);
+  const char *line = edited ? edit_line(L, prompt, &interrupted)
+                            : plain_line(L, prompt, &interrupted);
   host_interrupts(false);
-  if (c == EOF && errno == EINTR && host_interrupted()) {
-    clearerr(stdin);
-    putchar('\n');
-    lua_settop(L, top);
-    lua_pushliteral(L, "");
-    return true;
-  }
-  luaL_pushresult(&b);
-  if (c != EOF || lua_rawlen(L, -1) > 0) return true;
-  lua_settop(L, top);
-  return false;
+  if (interrupted) line = lua_pushliteral(L, "");
+  if (line != NULL) lua_replace(L, top + 1);
+  lua_settop(L, line != NULL ? top + 1 : top);
+  return line != NULL;
 }
 
 /* Whether a chunk does not compile only because more is to come. */

@@ -18,6 +18,9 @@
 /* The library's table; the same one when it is opened again in that state. */
 int luaopen_tpstream(lua_State *L);
 
+/* Pushes lua/tpstream/<name>.lua as a function; raises when there is none. */
+void tps_push_embedded(lua_State *L, const char *name);
+
 /* Waits for all that this state has queued. 0, also when the library was never
  * opened or the script has been told of the fault already; else not 0, and the
  * error is pushed. */

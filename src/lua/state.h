@@ -17,6 +17,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "lua/api.h"
 #include "runtime/event.h"
 #include "runtime/module.h"
 #include "runtime/observer.h"
@@ -186,16 +187,11 @@ tps_guard *tps_guard_over(lua_State *L, void *data,
 /* Frees at once; the guard on the stack stays, empty. */
 void tps_guard_release(tps_guard *guard);
 
-/* Pushes lua/tpstream/<name>.lua as a function. */
-void tps_push_embedded(lua_State *L, const char *name);
-
 /* The whole file as a string on the stack; true, or false and *err filled. */
 bool tps_push_file(lua_State *L, const char *path, tps_error *err);
 
-/* ---- tpstream.c, kernels.c ------------------------------------------------ */
+/* ---- kernels.c ----------------------------------------------------------- */
 
-/* Pushes lua/tpstream/<name>.lua as a function. */
-void tps_push_embedded(lua_State *L, const char *name);
 void tps_kernels_open(lua_State *L);
 
 /* ---- errors.c ------------------------------------------------------------ */

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Lines that a person types: edited, remembered and completed by the readline
+ * library, where that is installed; nothing is linked with it. What completes a
+ * word is lua/tpstream/complete.lua.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/host.h"
+#include "lua/api.h"
+
+#define KEPT_LINES 1000
+
+/* readline's functions and variables, by their names there without "rl_". */
+static struct {
+  void *library;
+  void (*callback_handler_install)(const char *prompt, void (*got)(char *));
+  void (*callback_handler_remove)(void);
+  void (*callback_read_char)(void);
+  void (*free_line_state)(void);
+  char **(*completion_matches)(const char *text,
+                               char *(*next)(const char *, int));
+  void (*add_history)(const char *line);
+  int (*read_history)(const char *path);
+  int (*history_truncate_file)(const char *path, int lines);
+  char **(**attempted_completion_function)(const char *, int, int);
+  const char **readline_name, **basic_word_break_characters, **library_version;
+  char **line_buffer;
+  int *catch_signals, *attempted_completion_over, *completion_append_character;
+} rl;
+
+static lua_State *state;   /* whose names complete words */
+static char *history;      /* the file, or NULL */
+static char *typed, *last; /* the line that has just come, the one before */
+static bool done;          /* it has come, or the input has ended */
+static int matches;        /* the last one given of those on Lua's stack */
+static const char complete_key = 'c';
+
+/* ---- the library --------------------------------------------------------- */
+
+static bool bind(const char *name, void *slot) {
+  void *symbol = dlsym(rl.library, name);
+  memcpy(slot, &symbol, sizeof symbol);
+  return symbol != NULL;
+}
+
+static bool bind_all(void) {
+#define BIND(name) bind("rl_" #name, &rl.name)
+  return BIND(callback_handler_install) && BIND(callback_handler_remove) &&
+         BIND(callback_read_char) && BIND(free_line_state) &&
+         BIND(completion_matches) && BIND(attempted_completion_function) &&
+         BIND(readline_name) && BIND(basic_word_break_characters) &&
+         BIND(library_version) && BIND(line_buffer) && BIND(catch_signals) &&
+         BIND(attempted_completion_over) && BIND(completion_append_character) &&
+         bind("add_history", &rl.add_history) &&
+         bind("read_history", &rl.read_history) &&
+         bind("history_truncate_file", &rl.history_truncate_file);
+#undef BIND
+}
+
+const char *host_line_editor(void) {
+  static const char *const names[] = {"libreadline.so.8", "libreadline.so.7"};
+  for (size_t i = 0; i < 2 && rl.library == NULL; i++) {
+    rl.library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (rl.library == NULL || bind_all()) continue;
+    dlclose(rl.library);
+    rl.library = NULL;
+  }
+  return rl.library == NULL ? NULL : *rl.library_version;
+}
+
+/* ---- completion ---------------------------------------------------------- */
+
+typedef struct request {
+  const char *word;
+  int start; /* of the word in the line */
+} request;
+
+/* request → table of words, or nil: file names are meant */
+static int find_matches(lua_State *L) {
+  const request *r = lua_touserdata(L, 1);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &complete_key);
+  lua_pushlstring(L, *rl.line_buffer, (size_t)r->start);
+  lua_pushstring(L, r->word);
+  lua_call(L, 2, 1);
+  return 1;
+}
+
+static char *next_match(const char *word, int again) {
+  (void)word;
+  if (!again) matches = 0;
+  bool found = lua_rawgeti(state, -1, ++matches) == LUA_TSTRING;
+  char *copy = found ? strdup(lua_tostring(state, -1)) : NULL;
+  lua_pop(state, 1);
+  return copy;
+}
+
+static char **complete(const char *word, int start, int end) {
+  (void)end;
+  request r = {word, start};
+  char **list = NULL;
+  lua_pushcfunction(state, find_matches);
+  lua_pushlightuserdata(state, &r);
+  int status = lua_pcall(state, 1, 1, 0);
+  *rl.attempted_completion_over = status == LUA_OK && lua_istable(state, -1);
+  if (*rl.attempted_completion_over)
+    list = rl.completion_matches(word, next_match);
+  lua_pop(state, 1);
+  *rl.completion_append_character = '\0';
+  return list;
+}
+
+/* ---- history ------------------------------------------------------------- */
+
+/* Makes the folders that the path goes through. */
+static void make_folders(char *path) {
+  for (char *p = strchr(path + 1, '/'); p != NULL; p = strchr(p + 1, '/')) {
+    *p = '\0';
+    (void)mkdir(path,
+                0700); /* that it can't be shows when the file is opened */
+    *p = '/';
+  }
+}
+
+/* The path of the file, owned; NULL: nothing is to be kept. */
+static char *history_path(void) {
+  const char *named = getenv("TPSTREAM_HISTORY");
+  const char *base = getenv("XDG_STATE_HOME"), *below = "";
+  char *path = NULL;
+  if (named != NULL)
+    return strcmp(named, "0") == 0 || *named == '\0' ? NULL : strdup(named);
+  if (base == NULL || base[0] != '/') {
+    base = getenv("HOME");
+    below = "/.local/state";
+  }
+  if (base == NULL || base[0] != '/') return NULL;
+  if (asprintf(&path, "%s%s/tpstream/history", base, below) < 0) return NULL;
+  make_folders(path);
+  return path;
+}
+
+static void open_history(void) {
+  history = history_path();
+  if (history == NULL) return;
+  rl.history_truncate_file(history, KEPT_LINES);
+  rl.read_history(history);
+}
+
+/* Each line goes to the file at once, so that none is lost, whatever comes. */
+static void write_line(const char *line) {
+  int file =
+      history == NULL
+          ? -1
+          : open(history, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  dprintf(file, "%s\n", line);
+  close(file);
+}
+
+/* Remembers the line that has come, unless it says nothing new. */
+static void keep(void) {
+  if (typed[strspn(typed, " \t")] == '\0') return;
+  if (last != NULL && strcmp(last, typed) == 0) return;
+  rl.add_history(typed);
+  write_line(typed);
+  free(last);
+  last = strdup(typed);
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+bool host_line_open(lua_State *L) {
+  if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return false;
+  if (state != NULL) return true;
+  if (host_line_editor() == NULL) return false;
+  tps_push_embedded(L, "complete");
+  lua_call(L, 0, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &complete_key);
+  *rl.readline_name = "tpstream";
+  *rl.catch_signals = 0; /* Ctrl-C is ours */
+  *rl.basic_word_break_characters = " \t\n\"'\\><=;+-*/%^~#{}()[],?!&|";
+  *rl.attempted_completion_function = complete;
+  open_history();
+  state = L;
+  return true;
+}
+
+static void got(char *line) {
+  rl.callback_handler_remove();
+  typed = line;
+  done = true;
+}
+
+/* Takes keys until the line has come; false: Ctrl-C. */
+static bool wait_for_line(void) {
+  struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
+  while (!done) {
+    int ready = poll(&keys, 1, -1);
+    if (host_interrupted()) return false;
+    if (ready > 0) rl.callback_read_char();
+    else if (ready < 0 && errno != EINTR) return true;
+  }
+  return true;
+}
+
+char *host_line_read(const char *prompt, bool *interrupted) {
+  free(typed);
+  typed = NULL;
+  done = false;
+  fflush(stdout);
+  rl.callback_handler_install(prompt, got);
+  *interrupted = !wait_for_line();
+  if (!done) {
+    rl.free_line_state();
+    rl.callback_handler_remove();
+  }
+  if (*interrupted) putchar('\n');
+  if (typed != NULL) keep();
+  return typed;
+}
