@@ -10,8 +10,8 @@
 --
 -- Options: args, env (name → value, false takes it out), stdin (text), timeout
 -- in seconds (60), interpreter, signal and after (sends that signal after so
--- many seconds). Results: status (nil when killed), signal (nil unless killed),
--- timed_out, stdout, stderr.
+-- many seconds; INT some later on a GPU, which takes its time to begin). Results:
+-- status (nil when killed), signal (nil unless killed), timed_out, stdout, stderr.
 local files = require "spec.support.files"
 
 local read, write = files.read, files.write
@@ -43,6 +43,9 @@ function run.interpreter()
   return arg[least]
 end
 
+-- Seconds that a process may take to find its devices.
+local START = os.getenv "TPSTREAM_DEVICE" == "cuda" and 3 or 0
+
 -- timeout(1) ends with 124 when the time ran out, or is killed as the child is.
 local function limit(options, seconds)
   local words = { "timeout" }
@@ -51,7 +54,8 @@ local function limit(options, seconds)
     table.insert(words, "-s " .. options.signal)
   end
   table.insert(words, "-k 10")
-  table.insert(words, tostring(options.after or seconds))
+  local seconds_to_start = options.signal == "INT" and START or 0
+  table.insert(words, tostring((options.after or seconds) + seconds_to_start))
   return table.concat(words, " ")
 end
 

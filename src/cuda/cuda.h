@@ -176,6 +176,9 @@ int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
 /* Narrows a pattern made of equal halves: a wide one fills more slowly. */
 void tps_cuda_narrow(uint64_t *pattern, unsigned *width, uint64_t *count);
 bool tps_cuda_can_access_peer(tps_device *device, tps_device *other);
+/* Copies go straight from one device to the other once each reaches the other's
+ * memory (memory.c); else through the host, as where there is no way. */
+void tps_cuda_open_way(tps_device *a, tps_device *b);
 
 int tps_cuda_module_load(tps_device *device, tps_image_kind kind,
                          const void *image, size_t size, const char *probe,

@@ -331,6 +331,7 @@ static int add_node(builder *b, const tps_graph_node *node) {
   switch ((tps_graph_node_kind)node->kind) {
   case TPS_NODE_LAUNCH: return add_kernel(b, node);
   case TPS_NODE_COPY:
+    tps_cuda_open_way(node->u.copy.to_device, node->u.copy.from_device);
     if (node->u.copy.rows.count > 1)
       return add_rows(b, node->u.copy.to, node->u.copy.from,
                       &node->u.copy.rows);

@@ -145,6 +145,7 @@ int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
                        uint64_t from, tps_device *from_device, uint64_t bytes,
                        tps_device_stream *stream, tps_op *op, tps_error *err) {
   (void)op;
+  tps_cuda_open_way(to_device, from_device);
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   cudaError_t e =
@@ -173,6 +174,7 @@ int tps_cuda_copy_rows(tps_device *device, uint64_t to, tps_device *to_device,
                        tps_op *op, tps_error *err) {
   (void)op;
   cudaStream_t s = (cudaStream_t)stream;
+  tps_cuda_open_way(to_device, from_device);
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   cudaError_t e =
@@ -215,6 +217,12 @@ bool tps_cuda_can_access_peer(tps_device *device, tps_device *other) {
   cudaGetLastError();
   if (known != NULL) atomic_store(known, can ? 1 : -1);
   return can;
+}
+
+void tps_cuda_open_way(tps_device *a, tps_device *b) {
+  if (a->kind != b->kind || a->ordinal == b->ordinal) return;
+  tps_cuda_can_access_peer(a, b);
+  tps_cuda_can_access_peer(b, a);
 }
 
 /* --- filling -------------------------------------------------------------- */

@@ -20,7 +20,6 @@ typedef struct suspect_op {
 /* Launches that may have caused the fault; the same kernel at the same line
  * counts once. */
 typedef struct suspects {
-  const tps_device *device; /* that faulted */
   suspect_op *ops;
   size_t count, capacity;
   bool lost; /* a ring was too short to remember them all */
@@ -32,7 +31,6 @@ static bool pending(const tps_op *op, uint64_t done) {
 }
 
 static void suspect(suspects *list, const tps_op *op, const tps_op *graph) {
-  if (op->device != list->device->ordinal) return;
   if (list->count == list->capacity) {
     size_t capacity = list->capacity * 2 + 64;
     suspect_op *ops = realloc(list->ops, capacity * sizeof *ops);
@@ -43,31 +41,38 @@ static void suspect(suspects *list, const tps_op *op, const tps_op *graph) {
   list->ops[list->count++] = (suspect_op){op, graph};
 }
 
-static void suspect_graph(suspects *list, const tps_op *graph) {
-  const tps_op_list *parts = graph->parts;
-  for (uint32_t i = 0; parts != NULL && i < parts->count; i++)
-    if (parts->ops[i]->kind == TPS_OP_LAUNCH)
-      suspect(list, parts->ops[i], graph);
+/* A kernel that runs on `device` (NULL: on any). */
+static bool runs_on(const tps_op *op, const tps_device *device) {
+  return op->kind == TPS_OP_LAUNCH &&
+         (device == NULL || (op->device_kind == (uint8_t)device->kind &&
+                             op->device == device->ordinal));
 }
 
-static void suspect_stream(suspects *list, const tps_stream *stream) {
+static void suspect_graph(suspects *list, const tps_op *graph,
+                          const tps_device *device) {
+  const tps_op_list *parts = graph->parts;
+  for (uint32_t i = 0; parts != NULL && i < parts->count; i++)
+    if (runs_on(parts->ops[i], device)) suspect(list, parts->ops[i], graph);
+}
+
+static void suspect_stream(suspects *list, const tps_stream *stream,
+                           const tps_device *device) {
   const struct tps_stream_parts *parts = stream->parts;
   unsigned busy = 0;
   for (unsigned i = 0; i < TPS_RING; i++) {
     const tps_op *op = parts->ring[i];
     if (op == NULL || !pending(op, parts->done_seq)) continue;
     busy++;
-    if (op->kind == TPS_OP_LAUNCH) suspect(list, op, NULL);
-    else if (op->kind == TPS_OP_GRAPH) suspect_graph(list, op);
+    if (op->kind == TPS_OP_GRAPH) suspect_graph(list, op, device);
+    else if (runs_on(op, device)) suspect(list, op, NULL);
   }
-  if (busy == TPS_RING && stream->device == list->device) list->lost = true;
+  if (busy == TPS_RING && device == NULL) list->lost = true;
 }
 
-static void suspect_local(suspects *list, const tps_local *local) {
-  for (const tps_stream *s = local->open.first; s != NULL; s = s->parts->next)
-    suspect_stream(list, s);
-  for (const tps_stream *s = local->closed.first; s != NULL; s = s->parts->next)
-    suspect_stream(list, s);
+static void suspect_streams(suspects *list, const tps_stream_list *streams,
+                            const tps_device *device) {
+  for (const tps_stream *s = streams->first; s != NULL; s = s->parts->next)
+    suspect_stream(list, s, device);
 }
 
 static uint64_t seq_of(const suspect_op *s) {
@@ -157,11 +162,17 @@ static void name_several(tps_error *err, const suspects *list) {
   else if (list->lost) append(err, " or an earlier one");
 }
 
+/* All that streams of the device run, wherever parts of their graphs do: the stream
+ * of a graph may be the one that tells. Of others' streams what their graphs run
+ * on this device. */
 static void name_suspects(const tps_local *local, tps_error *err) {
-  const tps_local *all = local->context->parts->locals;
-  suspects list = {.device = local->device};
-  for (const tps_local *l = all; l != NULL; l = l->next) /* graphs of others */
-    if (l->device->kind == local->device->kind) suspect_local(&list, l);
+  suspects list = {0};
+  const tps_local *l = local->context->parts->locals;
+  for (; l != NULL; l = l->next) {
+    const tps_device *device = l == local ? NULL : local->device;
+    suspect_streams(&list, &l->open, device);
+    suspect_streams(&list, &l->closed, device);
+  }
   if (list.count > 0) {
     qsort(list.ops, list.count, sizeof *list.ops, by_seq);
     drop_repeats(&list);
