@@ -28,7 +28,7 @@ local function title(node)
   elseif node.bytes then
     return ("%s %s"):format(node.kind, size(node.bytes))
   end
-  return node.kind
+  return node.event and "event " .. node.event or node.kind
 end
 
 local SHAPES = {
@@ -36,6 +36,7 @@ local SHAPES = {
   copy = "ellipse",
   fill = "ellipse",
   host = "hexagon",
+  event = "cds",
   ["if"] = "diamond",
   ["while"] = "diamond",
 }

@@ -234,6 +234,19 @@ static int add_host(builder *b, const tps_graph_node *node) {
   return added(b, (int)e, host, "cudaGraphAddHostNode");
 }
 
+static int add_record(builder *b, const tps_graph_node *node) {
+  cudaEvent_t event = (cudaEvent_t)node->u.record.event;
+  cudaGraphNode_t record = NULL;
+  if (event == NULL) {
+    cudaError_t e =
+        cudaGraphAddEmptyNode(&record, b->graph, b->after, b->after_count);
+    return added(b, (int)e, record, "cudaGraphAddEmptyNode");
+  }
+  cudaError_t e = cudaGraphAddEventRecordNode(&record, b->graph, b->after,
+                                              b->after_count, event);
+  return added(b, (int)e, record, "cudaGraphAddEventRecordNode");
+}
+
 /* --- conditions ----------------------------------------------------------- */
 
 static int add_list(cudaGraph_t graph, const tps_graph_node_list *list,
@@ -339,6 +352,7 @@ static int add_node(builder *b, const tps_graph_node *node) {
                     node->u.copy.rows.bytes);
   case TPS_NODE_FILL: return add_fill(b, node);
   case TPS_NODE_HOST: return add_host(b, node);
+  case TPS_NODE_RECORD: return add_record(b, node);
   default: return add_condition(b, node);
   }
 }

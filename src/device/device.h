@@ -200,8 +200,9 @@ typedef enum tps_graph_node_kind {
   TPS_NODE_COPY,
   TPS_NODE_FILL,
   TPS_NODE_HOST,
-  TPS_NODE_IF,   /* its body runs if the flag is not 0 */
-  TPS_NODE_WHILE /* and again, as long as it is not */
+  TPS_NODE_RECORD, /* of an event; not in a body */
+  TPS_NODE_IF,     /* its body runs if the flag is not 0 */
+  TPS_NODE_WHILE   /* and again, as long as it is not */
 } tps_graph_node_kind;
 
 typedef struct tps_graph_node tps_graph_node;
@@ -238,6 +239,12 @@ struct tps_graph_node {
       void (*notify)(void *data, bool failed); /* as for stream_notify */
       void *data;
     } host;
+    struct {
+      /* Each launch records it anew, from the call on as event_record does. It
+       * lives as long as the graph. NULL: nothing. */
+      tps_device_event *event;
+      void *owner; /* the runtime's */
+    } record;
     struct {
       uint64_t flag; /* address of a 32-bit integer */
       tps_graph_node_list body;

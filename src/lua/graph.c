@@ -380,8 +380,8 @@ static int graph_add(lua_State *L) {
 
 /* ---- telling ------------------------------------------------------------- */
 
-static const char *const node_kinds[] = {"kernel", "copy", "fill",
-                                         "host",   "if",   "while"};
+static const char *const node_kinds[] = {"kernel", "copy", "fill", "host",
+                                         "event",  "if",   "while"};
 
 static void set_integer(lua_State *L, const char *field, uint64_t n) {
   lua_pushinteger(L, (lua_Integer)n);
@@ -417,6 +417,8 @@ static void set_kind(lua_State *L, const tps_graph_node *node) {
     set_integer(L, "bytes", node->u.copy.rows.count * node->u.copy.rows.bytes);
   else if (node->kind == TPS_NODE_FILL)
     set_integer(L, "bytes", node->u.fill.count * node->u.fill.width);
+  else if (node->kind == TPS_NODE_RECORD)
+    set_integer(L, "event", node->op->event);
   else if (node->kind != TPS_NODE_HOST) {
     push_nodes(L, &node->u.condition.body);
     lua_setfield(L, -2, "body");

@@ -203,13 +203,15 @@ static int stream_synchronize(lua_State *L) {
 static int stream_record_event(lua_State *L) {
   tps_error err;
   self(L);
-  if (lua_isnoneornil(L, 2)) {
+  bool made = lua_isnoneornil(L, 2);
+  if (made) {
     lua_settop(L, 1);
     tps_push_event(L, 0);
   }
   lua_settop(L, 2);
   tps_event *event = tps_check_event(L, 2);
   tps_stream *stream = self(L); /* pushing may have run a finalizer */
+  if (made) event->passing = stream->capturing;
   tps_site_set_observed(L, tps_lua_of(L));
   if (tps_event_record(event, stream, &err) != 0) return tps_raise(L, &err);
   return 1;

@@ -55,6 +55,8 @@ static int timer_stop(lua_State *L) {
   tps_error err;
   tps_site_set_observed(L, lua);
   tps_before_wait(lua);
+  if (t->stream->capturing) /* refuses, before anything is captured */
+    TPS_TRY(failed, tps_stream_synchronize(t->stream, 0, &err));
   TPS_TRY(failed, tps_event_record(t->stop, t->stream, &err));
   TPS_TRY(failed, tps_event_synchronize(t->stop, TPS_FOREVER, &err));
   TPS_TRY(failed, tps_event_elapsed(t->start, t->stop, &ms, &err));

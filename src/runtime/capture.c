@@ -24,6 +24,12 @@ bool tps_capture_any(const tps_context *context) {
   return innermost(context) != NULL;
 }
 
+bool tps_capture_lives(const tps_context *context, uint64_t capture) {
+  const tps_capture *c = innermost(context);
+  while (c != NULL && c->id != capture) c = c->around;
+  return c != NULL;
+}
+
 uint32_t tps_capture_last(const tps_stream *stream) {
   const tps_branch *branch = stream->parts->branch;
   if (branch == NULL || branch->tip_count == 0) return UINT32_MAX;
@@ -264,6 +270,7 @@ int tps_capture_end(tps_context *context, tps_graph **out, tps_error *err) {
   graph->parts->list = capture->list;
   capture->list = (tps_graph_node_list){0};
   finish(context, capture);
+  if (code == 0) code = tps_capture_quiet(graph, err);
   if (code == 0) tps_keep_merge(&graph->parts->keep);
   if (code != 0) tps_graph_free(graph);
   else *out = graph;
@@ -280,17 +287,27 @@ void tps_capture_abort(tps_context *context) {
 
 /* ---- order --------------------------------------------------------------- */
 
-int tps_capture_record(tps_stream *stream, tps_capture_mark **mark,
-                       tps_error *err) {
+int tps_capture_record(tps_stream *stream, tps_event *event,
+                       tps_capture_mark **mark, tps_error *err) {
   tps_branch *branch;
   int code = tps_capture_branch(stream, &branch, err);
   if (code != 0) return code;
-  size_t bytes = branch->tip_count * sizeof *branch->tips;
-  tps_capture_mark *fresh = malloc(sizeof *fresh + bytes);
+  uint64_t id = branch->capture->id;
+  uint32_t room = branch->tip_count + 1, earlier = UINT32_MAX;
+  tps_capture_mark *fresh = malloc(sizeof *fresh + room * sizeof *branch->tips);
   if (fresh == NULL) return tps_out_of_host_memory(err);
-  fresh->capture = branch->capture->id;
+  *fresh =
+      (tps_capture_mark){id, branch->capture->around != NULL, UINT32_MAX, 0};
+  if (*mark != NULL && (*mark)->capture == id) earlier = (*mark)->node;
+  if (!fresh->only)
+    code = tps_capture_event(stream, event, earlier, &fresh->node, err);
+  if (code != 0) {
+    free(fresh);
+    return code;
+  }
   fresh->count = branch->tip_count;
-  if (bytes > 0) memcpy(fresh->tips, branch->tips, bytes);
+  if (fresh->count > 0)
+    memcpy(fresh->tips, branch->tips, fresh->count * sizeof *branch->tips);
   free(*mark);
   *mark = fresh;
   return 0;

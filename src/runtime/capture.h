@@ -18,6 +18,8 @@ typedef struct tps_keep {
   uint32_t module_count, module_capacity;
   struct tps_notice **notices; /* in the order of the host nodes */
   uint32_t notice_count, notice_capacity;
+  tps_event **events; /* that its launches record */
+  uint32_t event_count, event_capacity;
 } tps_keep;
 
 struct tps_graph_parts {
@@ -81,6 +83,8 @@ typedef struct tps_capture {
 /* An event recorded while capturing: a place in that capture. */
 typedef struct tps_capture_mark {
   uint64_t capture;
+  bool only;     /* a place and no more, also when the capture has ended */
+  uint32_t node; /* that records it; UINT32_MAX: none, in a body */
   uint32_t count;
   uint32_t tips[];
 } tps_capture_mark;
@@ -136,9 +140,18 @@ int tps_capture_condition(tps_stream *outer, bool loop, tps_memory *flag,
                           uint64_t first, tps_graph_node_list *body,
                           tps_error *err);
 
-/* Replaces *mark. */
-int tps_capture_record(tps_stream *stream, tps_capture_mark **mark,
-                       tps_error *err);
+/* Replaces *mark. Outside of bodies launches of the graph record the event. */
+int tps_capture_record(tps_stream *stream, tps_event *event,
+                       tps_capture_mark **mark, tps_error *err);
+/* A node that records the event, in place of that at `earlier`, which did so
+ * before (UINT32_MAX: none). What follows on the stream comes after the node only
+ * if the event has timing. */
+int tps_capture_event(tps_stream *stream, tps_event *event, uint32_t earlier,
+                      uint32_t *node, tps_error *err);
+/* At the end: leaves out records that nobody can hear of. */
+int tps_capture_quiet(tps_graph *graph, tps_error *err);
+/* True until that capture ends. */
+bool tps_capture_lives(const tps_context *context, uint64_t capture);
 /* Makes the stream, capturing or not, wait for the mark. */
 int tps_capture_wait(tps_stream *stream, const tps_capture_mark *mark,
                      tps_error *err);
@@ -154,9 +167,15 @@ void tps_capture_forget(tps_stream *stream);
 /* "stream 3 is capturing: it can't be queried" for what = "be queried". */
 TPS_COLD int tps_capture_refuse(const tps_stream *stream, const char *what,
                                 tps_error *err);
-/* Refuses an event that is a place in a graph (event.c). */
+/* Refuses an event that is a place in a capture (event.c). */
 int tps_event_refuse_captured(const tps_event *event, const char *what,
                               tps_error *err);
+/* Whether somebody beside the graph that keeps it can ask for the event. */
+bool tps_event_heard(const tps_event *event);
+/* One more keeps the event (event.c). */
+void tps_event_ref(tps_event *event);
+/* A graph that records the event was queued on the stream (event.c). */
+void tps_event_launched(tps_event *event, tps_stream *stream, uint64_t seq);
 /* Refuses to synchronize a device with a capturing stream. */
 int tps_capture_refuse_device(const tps_context *context,
                               const tps_device *device, tps_error *err);
@@ -182,12 +201,15 @@ int tps_graph_node_set_launch(tps_graph_node *node, const tps_launch *launch,
                               tps_error *err);
 /* Appends the nodes of `from`, those that come after none after `tips`; base_id
  * is added to their ids; host nodes notify notices of their own, added to
- * `keep`. On failure the list is as before. */
+ * `keep`; in a body no event is recorded. On failure the list is as before. */
 int tps_graph_node_list_copy(tps_graph_node_list *list,
                              const tps_graph_node_list *from,
                              const uint32_t *tips, uint32_t count,
-                             uint32_t base_id, tps_keep *keep,
+                             uint32_t base_id, tps_keep *keep, bool body,
                              tps_context *context, tps_error *err);
+/* Takes out the nodes that record nothing; what came after one comes after what
+ * that came after. */
+int tps_graph_node_list_prune(tps_graph_node_list *list, tps_error *err);
 /* Those that nothing comes after: an owned array. */
 int tps_graph_node_leaves(const tps_graph_node_list *list, uint32_t **out,
                           uint32_t *count, tps_error *err);
@@ -202,7 +224,12 @@ tps_graph_node *tps_graph_node_find(tps_graph_node_list *list, uint32_t id,
 int tps_keep_use(tps_keep *keep, const tps_use *use, tps_error *err);
 int tps_keep_module(tps_keep *keep, tps_module *module, tps_error *err);
 int tps_keep_notice(tps_keep *keep, tps_context *context, tps_error *err);
-int tps_keep_all(tps_keep *keep, const tps_keep *of, tps_error *err);
+int tps_keep_event(tps_keep *keep, tps_event *event, tps_error *err);
+/* Uses and modules, and, where they are recorded, events. */
+int tps_keep_all(tps_keep *keep, const tps_keep *of, bool events,
+                 tps_error *err);
+/* Lets go of notices and events beyond so many. */
+void tps_keep_cut(tps_keep *keep, uint32_t notices, uint32_t events);
 /* One use for each memory, of all that was used. */
 void tps_keep_merge(tps_keep *keep);
 void tps_keep_free(tps_keep *keep);

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * What becomes a node while a stream captures: launches, copies, fills, writes,
- * host notifications, whole graphs and conditional nodes. Each is made at the
+ * host notifications, records of events, whole graphs and conditional nodes. Each is made at the
  * end of the list, completed, and then the only tip of its branch; where one
  * fails in the middle it is taken back. */
 #include <stdlib.h>
@@ -55,14 +55,20 @@ static void take_back(tps_branch *branch) {
   tps_graph_node_drop(&list->nodes[--list->count]);
 }
 
-/* The node made last, which is complete, becomes the branch's tip. */
+/* The node made last, which is complete, gets its id. */
+static void number(const tps_branch *branch) {
+  tps_graph_node_list *list = &branch->capture->list;
+  list->nodes[list->count - 1].id = branch->capture->graph->parts->ids++;
+}
+
+/* And becomes the branch's tip. */
 static int commit(tps_branch *branch, tps_error *err) {
   tps_graph_node_list *list = &branch->capture->list;
   uint32_t *tips =
       tps_grow(branch->tips, 0, &branch->tip_capacity, sizeof *tips, err);
   if (tips == NULL) return TPS_NO_HOST_MEMORY;
   branch->tips = tips;
-  list->nodes[list->count - 1].id = branch->capture->graph->parts->ids++;
+  number(branch);
   branch->tips[0] = list->count - 1;
   branch->tip_count = 1;
   return 0;
@@ -182,8 +188,58 @@ int tps_capture_notify(tps_stream *stream, tps_error *err) {
     m.node->u.host.data = keep->notices[keep->notice_count - 1];
     code = end_node(&m, 0, err);
   }
-  if (code != 0) tps_notice_unref(keep->notices[--keep->notice_count]);
+  if (code != 0) tps_keep_cut(keep, keep->notice_count - 1, keep->event_count);
   return code;
+}
+
+static int make_record(making *m, tps_event *event, tps_error *err) {
+  int code = begin_node(m, TPS_NODE_RECORD, TPS_OP_RECORD, err);
+  if (code != 0) return code;
+  m->node->op->event = event->id;
+  m->node->u.record.event = event->handle;
+  m->node->u.record.owner = event;
+  if (event->flags & TPS_EVENT_TIMING) return end_node(m, 0, err);
+  number(m->branch);
+  return 0;
+}
+
+int tps_capture_event(tps_stream *stream, tps_event *event, uint32_t earlier,
+                      uint32_t *node, tps_error *err) {
+  making m = {.stream = stream};
+  bool again = earlier != UINT32_MAX;
+  int code = tps_capture_branch(stream, &m.branch, err);
+  if (code != 0) return code;
+  tps_graph_node_list *list = &m.branch->capture->list;
+  tps_keep *keep = &m.branch->capture->graph->parts->keep;
+  if (!again) code = tps_keep_event(keep, event, err);
+  if (code != 0) return code;
+  code = make_record(&m, event, err);
+  if (code == 0) {
+    *node = list->count - 1;
+    if (again) list->nodes[earlier].u.record.event = NULL;
+  } else if (!again) {
+    tps_keep_cut(keep, keep->notice_count, keep->event_count - 1);
+  }
+  return code;
+}
+
+int tps_capture_quiet(tps_graph *graph, tps_error *err) {
+  tps_graph_node_list *list = &graph->parts->list;
+  tps_keep *keep = &graph->parts->keep;
+  for (uint32_t i = 0; i < list->count; i++) {
+    tps_graph_node *node = &list->nodes[i];
+    if (node->kind == TPS_NODE_RECORD && node->u.record.event != NULL &&
+        !tps_event_heard(node->u.record.owner))
+      node->u.record.event = NULL;
+  }
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < keep->event_count; i++) {
+    tps_event *event = keep->events[i];
+    if (tps_event_heard(event)) keep->events[kept++] = event;
+    else tps_event_free(event);
+  }
+  keep->event_count = kept;
+  return tps_graph_node_list_prune(list, err);
 }
 
 static int check_graph(const tps_graph *graph, const tps_stream *stream,
@@ -231,19 +287,20 @@ int tps_capture_graph(tps_graph *graph, tps_stream *stream, tps_error *err) {
   tps_graph_node_list *list = &capture->list;
   const tps_graph_node_list *child = &graph->parts->list;
   uint32_t base = list->count, notices = parts->keep.notice_count;
-  code = tps_keep_all(&parts->keep, &graph->parts->keep, err);
+  uint32_t events = parts->keep.event_count;
+  bool body = capture->around != NULL;
+  code = tps_keep_all(&parts->keep, &graph->parts->keep, !body, err);
   if (code == 0)
     code = tps_graph_node_list_copy(list, child, branch->tips,
                                     branch->tip_count, parts->ids, &parts->keep,
-                                    capture->graph->context, err);
+                                    body, capture->graph->context, err);
   if (code == 0) code = add_leaves(branch, graph->parts, base, err);
   if (code == 0) {
     parts->ids += graph->parts->ids;
     return 0;
   }
   while (list->count > base) tps_graph_node_drop(&list->nodes[--list->count]);
-  while (parts->keep.notice_count > notices)
-    tps_notice_unref(parts->keep.notices[--parts->keep.notice_count]);
+  tps_keep_cut(&parts->keep, notices, events);
   return code;
 }
 

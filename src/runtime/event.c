@@ -12,12 +12,23 @@
 /* The public struct and what only this file knows. */
 typedef struct whole {
   tps_event event;
-  tps_local *local;       /* of the device, once recorded */
-  tps_stream *stream;     /* recorded last on; held */
-  uint64_t seq;           /* of that record */
-  bool shared;            /* with other processes, which may record it too */
+  tps_local *local;   /* of the device, once recorded */
+  tps_stream *stream; /* recorded last on; held */
+  uint64_t seq;  /* of that record; of a graph's: of the operation before */
+  int refs;      /* the owner's, and those of graphs */
+  bool shared;   /* with other processes, which may record it too */
+  bool in_graph; /* a graph recorded it last */
+  bool graphed;  /* a graph has recorded it */
   tps_capture_mark *mark; /* when it was recorded last while capturing */
 } whole;
+
+/* The place in a capture that the event is now, or NULL. Most are recorded by the
+ * launches of the graph once the capture has ended. */
+static const tps_capture_mark *place(const whole *w) {
+  const tps_capture_mark *mark = w->mark;
+  if (mark == NULL || mark->only) return mark;
+  return tps_capture_lives(w->event.context, mark->capture) ? mark : NULL;
+}
 
 /* ---- pool ---------------------------------------------------------------- */
 
@@ -63,14 +74,19 @@ tps_event *tps_event_new(tps_context *context, unsigned flags) {
   w->event.context = context;
   w->event.flags = flags;
   w->event.id = tps_next_id();
+  w->refs = 1;
   tps_context_hold(context);
   return &w->event;
 }
 
+void tps_event_ref(tps_event *event) { ((whole *)event)->refs++; }
+
+/* A launch of a graph may still be about to record it: then the next use of the
+ * driver's event would be disturbed. */
 static void drop_handle(whole *w) {
   tps_event *event = &w->event;
   if (event->handle == NULL) return;
-  if (event->flags == 0) tps_event_give(w->local, event->handle);
+  if (event->flags == 0 && !w->graphed) tps_event_give(w->local, event->handle);
   else event->device->face->event_destroy(event->device, event->handle);
   event->handle = NULL;
 }
@@ -79,6 +95,7 @@ void tps_event_free(tps_event *event) {
   if (event == NULL) return;
   whole *w = (whole *)event;
   tps_context *context = event->context;
+  if (--w->refs > 0) return;
   if (event->wait != NULL) event->wait->place = NULL;
   drop_handle(w);
   if (w->stream != NULL) tps_stream_unhold(w->stream);
@@ -89,13 +106,19 @@ void tps_event_free(tps_event *event) {
 
 bool tps_event_recorded(const tps_event *event) {
   const whole *w = (const whole *)event;
-  return w->stream != NULL || w->shared || w->mark != NULL;
+  return w->stream != NULL || w->shared || place(w) != NULL;
 }
 
 tps_stream *tps_event_last(const tps_event *event, uint64_t *seq) {
   const whole *w = (const whole *)event;
   *seq = w->seq;
-  return w->shared ? NULL : w->stream;
+  return w->shared || w->in_graph ? NULL : w->stream;
+}
+
+bool tps_event_heard(const tps_event *event) {
+  const whole *w = (const whole *)event;
+  if (w->mark != NULL && w->mark->only) return false;
+  return w->refs > 1 || w->shared;
 }
 
 static int refuse_closed(const tps_event *event, tps_error *err) {
@@ -114,10 +137,23 @@ static int ready(const tps_event *event, tps_error *err) {
 
 int tps_event_refuse_captured(const tps_event *event, const char *what,
                               tps_error *err) {
-  const whole *w = (const whole *)event;
-  if (w->mark == NULL) return 0;
+  const tps_capture_mark *mark = place((const whole *)event);
+  if (mark == NULL) return 0;
+  if (mark->only && mark->node == UINT32_MAX)
+    return tps_fail(err, TPS_MISUSE,
+                    "the event was recorded in the body of a conditional node: "
+                    "it can't %s",
+                    what);
+  if (mark->only)
+    return tps_fail(
+        err, TPS_MISUSE,
+        "the event was made in a capture and waited for there: it "
+        "can't %s (one made before can, when the graph is launched)",
+        what);
   return tps_fail(err, TPS_MISUSE,
-                  "the event was recorded in a capture: it can't %s", what);
+                  "the event was recorded in a capture: it can't %s before the "
+                  "graph is launched",
+                  what);
 }
 
 static int other_device(const tps_event *event, const tps_stream *stream,
@@ -154,6 +190,27 @@ static void remember(whole *w, tps_stream *stream, uint64_t seq) {
   w->seq = seq;
 }
 
+static void forget_mark(whole *w) {
+  free(w->mark);
+  w->mark = NULL;
+}
+
+void tps_event_launched(tps_event *event, tps_stream *stream, uint64_t seq) {
+  whole *w = (whole *)event;
+  remember(w, stream, seq - 1); /* what the launch itself does, may go on */
+  w->in_graph = w->graphed = true;
+  forget_mark(w);
+}
+
+static int record_captured(whole *w, tps_stream *stream, tps_error *err) {
+  tps_branch *branch;
+  int code = tps_capture_branch(stream, &branch, err);
+  if (code == 0 && w->event.handle == NULL && branch->capture->around == NULL)
+    code = make_handle(w, stream->parts->local, err);
+  if (code != 0) return code;
+  return tps_capture_record(stream, &w->event, &w->mark, err);
+}
+
 int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
   whole *w = (whole *)event;
   tps_device *device = stream->device;
@@ -162,7 +219,7 @@ int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
   if (code != 0) return code;
   if (event->device != NULL && event->device != device)
     return other_device(event, stream, err);
-  if (stream->capturing) return tps_capture_record(stream, &w->mark, err);
+  if (stream->capturing) return record_captured(w, stream, err);
   if (event->handle == NULL) code = make_handle(w, stream->parts->local, err);
   if (code != 0) return code;
   tps_op *op = tps_op_begin(stream, TPS_OP_RECORD, err);
@@ -177,8 +234,8 @@ int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
   }
   tps_stream_queued(stream);
   remember(w, stream, op->seq);
-  free(w->mark);
-  w->mark = NULL;
+  w->in_graph = false;
+  forget_mark(w);
   return 0;
 }
 
@@ -193,12 +250,16 @@ static int other_kind(const tps_event *event, const tps_stream *stream,
 }
 
 int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
-  whole *w = (whole *)event;
+  const whole *w = (const whole *)event;
   tps_device *device = stream->device;
   int code = ready(event, err);
   if (code == 0) code = tps_stream_ready(stream, err);
   if (code != 0 || !tps_event_recorded(event)) return code;
-  if (w->mark != NULL) return tps_capture_wait(stream, w->mark, err);
+  if (place(w) != NULL) {
+    code = tps_capture_wait(stream, w->mark, err);
+    if (code == 0 && event->passing) w->mark->only = true;
+    return code;
+  }
   if (stream->capturing)
     return tps_capture_refuse(
         stream, "wait for an event recorded outside of the capture", err);
@@ -266,7 +327,7 @@ static int check_timing(const tps_event *event, const char *which,
 static int check_recorded(const tps_event *event, const char *which,
                           tps_error *err) {
   const whole *w = (const whole *)event;
-  if (w->mark != NULL)
+  if (place(w) != NULL)
     return tps_fail(err, TPS_INVALID_HANDLE,
                     "the %s event was recorded in a capture", which);
   if (w->stream != NULL) return 0;

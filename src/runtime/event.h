@@ -19,11 +19,14 @@ typedef struct tps_event {
   unsigned flags; /* TPS_EVENT_… */
   bool closed;
   struct tps_callback *wait; /* callback.c's: the last that waits for it */
+  bool passing; /* made while capturing, by the call that records it: once a
+                   stream waits for it there, it is that place and no more */
 } tps_event;
 
 /* No driver call. NULL when out of memory. */
 tps_event *tps_event_new(tps_context *context, unsigned flags);
-/* Destroys; NULL is fine; work that waits for it still does. */
+/* Destroys, once no graph keeps it; NULL is fine; work that waits for it still
+ * does. */
 void tps_event_free(tps_event *event);
 
 /* False for one never recorded as far as this process can know. */

@@ -142,6 +142,8 @@ static int queue(tps_graph *graph, tps_stream *stream, const uint64_t *tokens,
       device->face->graph_launch(device, parts->built, stream->handle, op, err);
   if (code == 0) {
     remember(parts, stream);
+    for (uint32_t i = 0; i < parts->keep.event_count; i++)
+      tps_event_launched(parts->keep.events[i], stream, stream->last_seq);
     tps_stream_queued(stream);
     return 0;
   }
@@ -276,14 +278,15 @@ int tps_graph_add(tps_graph *graph, tps_graph *child, uint32_t *base,
                     tps_device_label(child->device, a, sizeof a),
                     tps_device_label(graph->device, b, sizeof b));
   uint32_t *leaves, count, notices = parts->keep.notice_count;
+  uint32_t events = parts->keep.event_count;
   uint32_t ids = of->ids;
   int code = tps_graph_node_leaves(&parts->list, &leaves, &count, err);
   if (code == 0 && graph != child)
-    code = tps_keep_all(&parts->keep, &of->keep, err);
+    code = tps_keep_all(&parts->keep, &of->keep, true, err);
   if (code == 0)
-    code =
-        tps_graph_node_list_copy(&parts->list, &of->list, leaves, count,
-                                 parts->ids, &parts->keep, graph->context, err);
+    code = tps_graph_node_list_copy(&parts->list, &of->list, leaves, count,
+                                    parts->ids, &parts->keep, false,
+                                    graph->context, err);
   free(leaves);
   tps_keep_merge(&parts->keep);
   if (code == 0) {
@@ -292,8 +295,7 @@ int tps_graph_add(tps_graph *graph, tps_graph *child, uint32_t *base,
     unbuild(graph);
     return 0;
   }
-  while (parts->keep.notice_count > notices)
-    tps_notice_unref(parts->keep.notices[--parts->keep.notice_count]);
+  tps_keep_cut(&parts->keep, notices, events);
   return code;
 }
 

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * What a graph keeps alive: the memory, modules and views that its nodes use,
- * and the notices of its host nodes. */
+ * the notices of its host nodes, the events that it records. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,13 +44,33 @@ int tps_keep_notice(tps_keep *keep, tps_context *context, tps_error *err) {
   return 0;
 }
 
-int tps_keep_all(tps_keep *keep, const tps_keep *of, tps_error *err) {
+int tps_keep_event(tps_keep *keep, tps_event *event, tps_error *err) {
+  tps_event **events = tps_grow(keep->events, keep->event_count,
+                                &keep->event_capacity, sizeof *events, err);
+  if (events == NULL) return TPS_NO_HOST_MEMORY;
+  keep->events = events;
+  keep->events[keep->event_count++] = event;
+  tps_event_ref(event);
+  return 0;
+}
+
+int tps_keep_all(tps_keep *keep, const tps_keep *of, bool events,
+                 tps_error *err) {
   int code = 0;
+  for (uint32_t i = 0; events && i < of->event_count && code == 0; i++)
+    code = tps_keep_event(keep, of->events[i], err);
   for (uint32_t i = 0; i < of->use_count && code == 0; i++)
     code = tps_keep_use(keep, &of->uses[i], err);
   for (uint32_t i = 0; i < of->module_count && code == 0; i++)
     code = tps_keep_module(keep, of->modules[i], err);
   return code;
+}
+
+void tps_keep_cut(tps_keep *keep, uint32_t notices, uint32_t events) {
+  while (keep->notice_count > notices)
+    tps_notice_unref(keep->notices[--keep->notice_count]);
+  while (keep->event_count > events)
+    tps_event_free(keep->events[--keep->event_count]);
 }
 
 static void drop_use(const tps_use *use) {
@@ -94,10 +114,10 @@ void tps_keep_free(tps_keep *keep) {
   for (uint32_t i = 0; i < keep->use_count; i++) drop_use(&keep->uses[i]);
   for (uint32_t i = 0; i < keep->module_count; i++)
     tps_module_give_back(keep->modules[i]);
-  for (uint32_t i = 0; i < keep->notice_count; i++)
-    tps_notice_unref(keep->notices[i]);
+  tps_keep_cut(keep, 0, 0);
   free(keep->uses);
   free(keep->modules);
   free(keep->notices);
+  free(keep->events);
   memset(keep, 0, sizeof *keep);
 }

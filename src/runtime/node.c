@@ -92,6 +92,7 @@ int tps_graph_node_set_launch(tps_graph_node *node, const tps_launch *launch,
 /* What both copies of a list need. */
 typedef struct copying {
   uint32_t base_id;
+  bool body;
   tps_keep *keep;
   tps_context *context;
 } copying;
@@ -118,6 +119,7 @@ static int copy_kind(tps_graph_node *node, const tps_graph_node *from,
                      c, err);
   } else {
     node->u = from->u;
+    if (from->kind == TPS_NODE_RECORD && c->body) node->u.record.event = NULL;
   }
   return code;
 }
@@ -156,10 +158,80 @@ static int copy_list(tps_graph_node_list *list, const tps_graph_node_list *from,
 int tps_graph_node_list_copy(tps_graph_node_list *list,
                              const tps_graph_node_list *from,
                              const uint32_t *tips, uint32_t count,
-                             uint32_t base_id, tps_keep *keep,
+                             uint32_t base_id, tps_keep *keep, bool body,
                              tps_context *context, tps_error *err) {
-  copying c = {base_id, keep, context};
+  copying c = {base_id, body, keep, context};
   return copy_list(list, from, tips, count, &c, err);
+}
+
+/* ---- taking out ---------------------------------------------------------- */
+
+static bool idle(const tps_graph_node *node) {
+  return node->kind == TPS_NODE_RECORD && node->u.record.event == NULL;
+}
+
+static bool among(const uint32_t *items, uint32_t count, uint32_t item) {
+  uint32_t i = 0;
+  while (i < count && items[i] != item) i++;
+  return i < count;
+}
+
+/* Instead of idle nodes it comes after what those come after, none of them idle. */
+static int reroute(const tps_graph_node_list *list, tps_graph_node *node,
+                   tps_error *err) {
+  uint32_t *after = NULL, count = 0, capacity = 0, found = 0;
+  while (found < node->after_count && !idle(&list->nodes[node->after[found]]))
+    found++;
+  if (found == node->after_count) return 0;
+  for (uint32_t i = 0; i < node->after_count; i++) {
+    const tps_graph_node *one = &list->nodes[node->after[i]];
+    bool whole = !idle(one);
+    for (uint32_t j = 0; j < (whole ? 1 : one->after_count); j++) {
+      uint32_t earlier = whole ? node->after[i] : one->after[j];
+      if (among(after, count, earlier)) continue;
+      uint32_t *more = tps_grow(after, count, &capacity, sizeof *after, err);
+      if (more == NULL) {
+        free(after);
+        return TPS_NO_HOST_MEMORY;
+      }
+      after = more;
+      after[count++] = earlier;
+    }
+  }
+  free(node->after);
+  node->after = after;
+  node->after_count = count;
+  return 0;
+}
+
+/* Nothing comes after the idle ones any more. */
+static int squeeze(tps_graph_node_list *list, tps_error *err) {
+  uint32_t *place = malloc((list->count + 1) * sizeof *place), kept = 0;
+  if (place == NULL) return tps_out_of_host_memory(err);
+  for (uint32_t i = 0; i < list->count; i++) {
+    tps_graph_node *node = &list->nodes[i];
+    if (idle(node)) {
+      tps_graph_node_drop(node);
+      continue;
+    }
+    for (uint32_t j = 0; j < node->after_count; j++)
+      node->after[j] = place[node->after[j]];
+    place[i] = kept;
+    list->nodes[kept++] = *node;
+  }
+  list->count = kept;
+  free(place);
+  return 0;
+}
+
+int tps_graph_node_list_prune(tps_graph_node_list *list, tps_error *err) {
+  uint32_t count = 0;
+  int code = 0;
+  for (uint32_t i = 0; i < list->count; i++) count += idle(&list->nodes[i]);
+  if (count == 0) return 0;
+  for (uint32_t i = 0; i < list->count && code == 0; i++)
+    code = reroute(list, &list->nodes[i], err);
+  return code == 0 ? squeeze(list, err) : code;
 }
 
 /* ---- looking ------------------------------------------------------------- */

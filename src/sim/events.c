@@ -48,8 +48,8 @@ void tps_sim_event_destroy(tps_device *face, tps_device_event *handle) {
   free(event);
 }
 
-/* A task to record with, its record inside: the event and the task hold it. */
-static tps_sim_task *record_task(tps_sim_device *device, tps_op *op) {
+/* The event will hold the record, too. */
+tps_sim_task *tps_sim_record_task(tps_sim_device *device, tps_op *op) {
   tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_RECORD, op);
   tps_sim_record *record = calloc(1, sizeof *record);
   if (task == NULL || record == NULL) {
@@ -73,7 +73,7 @@ int tps_sim_event_record(tps_device *face, tps_device_event *handle,
     return tps_fail(err, TPS_INVALID_HANDLE,
                     "event of device %d recorded on device %d",
                     event->device->base.ordinal, device->base.ordinal);
-  tps_sim_task *task = record_task(device, op);
+  tps_sim_task *task = tps_sim_record_task(device, op);
   if (task == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "no memory for queued work");
   tps_sim_record *record = task->u.record, *before = NULL;

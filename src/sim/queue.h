@@ -161,6 +161,8 @@ struct tps_sim_task {
     struct {
       tps_sim_graph *graph; /* a reference to each */
       tps_sim_plan *plan;
+      tps_sim_task **records; /* of its events, those that are still to begin;
+                                 NULL: there are none */
     } graph;
     struct {
       uint64_t flag;
@@ -249,6 +251,10 @@ struct tps_sim_device {
   size_t printed_capacity;
 };
 
+typedef struct tps_sim_nodes {
+  tps_sim_node *first, *last;
+} tps_sim_nodes;
+
 struct tps_sim_pool {
   pthread_mutex_t lock;
   pthread_cond_t work;   /* workers sleep on it */
@@ -278,7 +284,9 @@ struct tps_sim_pool {
   unsigned runnable;  /* tasks in the rings */
   unsigned fruitless; /* turns in a row that ended in a yield */
   tps_sim_stream *to_advance;
-  tps_sim_node *ready, *ready_last; /* nodes of graphs, to be started */
+  tps_sim_nodes prompt,
+      ready;                /* of graphs: to be started; when there is room */
+  unsigned begun;           /* those that were in `ready`, and run */
   tps_sim_task *garbage;    /* launches to be destroyed without the lock */
   tps_sim_module *unloaded; /* modules, likewise */
   tps_sim_device *devices;
@@ -388,6 +396,8 @@ bool tps_sim_is_doomed(tps_sim_device *device);
 void tps_sim_release(tps_sim_task *task);
 /* Lock held. A started task has ended: wakes whoever waits, frees it. */
 void tps_sim_task_finish(tps_sim_task *task, bool failed);
+/* Lock held. The end of a RECORD task that is in no stream, without running. */
+void tps_sim_record_end(tps_sim_task *task, bool failed);
 /* Lock held. Starts the stream's first task, which waits for nothing. */
 void tps_sim_start_head(tps_sim_stream *stream);
 /* Lock held. Starts what can be started; with a seed: makes it a candidate. */
@@ -428,6 +438,8 @@ int tps_sim_synchronize(tps_device *, tps_error *err);
 /* --- events.c ------------------------------------------------------------- */
 
 void tps_sim_record_unref(tps_sim_record *record);
+/* A task to record with, its record inside; NULL: no memory. */
+tps_sim_task *tps_sim_record_task(tps_sim_device *device, tps_op *op);
 int tps_sim_event_create(tps_device *, unsigned flags, tps_device_event **out,
                          tps_error *err);
 void tps_sim_event_destroy(tps_device *, tps_device_event *);
@@ -519,7 +531,7 @@ int tps_sim_global_find(tps_device *, tps_device_module *, const char *name,
 int tps_sim_launch_kernel(tps_device *, tps_device_kernel *, const tps_launch *,
                           tps_device_stream *, tps_op *op, tps_error *err);
 
-/* --- graphs.c ------------------------------------------------------------- */
+/* --- graphs.c, graph_runs.c ----------------------------------------------- */
 
 /* Lock held. The turn of a graph's launch has come. */
 void tps_sim_graph_start(tps_sim_task *task);
@@ -531,8 +543,10 @@ void tps_sim_graph_release(tps_sim_task *task);
 void tps_sim_node_finish(tps_sim_task *task, bool failed);
 /* Lock held. A conditional node looks at its flag. */
 void tps_sim_condition_decide(tps_sim_task *task);
-/* Lock held. Starts the nodes of pool->ready. */
+/* Lock held. Starts the nodes that are ready, but only so many at once. */
 void tps_sim_start_ready(tps_sim_pool *pool);
+/* Lock held. Whether there are some that may start. */
+bool tps_sim_any_ready(const tps_sim_pool *pool);
 
 int tps_sim_graph_build(tps_device *, const tps_graph_node_list *,
                         tps_device_graph **out, tps_error *err);

@@ -191,6 +191,12 @@ static void finish_record(tps_sim_pool *pool, tps_sim_record *record,
   wake(pool, &record->waiters, 0);
 }
 
+void tps_sim_record_end(tps_sim_task *task, bool failed) {
+  free_dependants(task);
+  finish_record(task->device->pool, task->u.record, failed);
+  tps_sim_release(task);
+}
+
 static void do_free(tps_sim_task *task) {
   tps_sim_allocation *memory = task->u.freed;
   uint64_t bytes = memory->size;
@@ -211,6 +217,9 @@ void tps_sim_task_finish(tps_sim_task *task, bool failed) {
   tps_sim_pool *pool = task->device->pool;
   if (is_awaited(task)) pthread_cond_broadcast(&pool->quiet);
   if (task->node != NULL) {
+    free_dependants(task); /* a record has some */
+    if (task->kind == TPS_SIM_TASK_RECORD)
+      finish_record(pool, task->u.record, failed);
     op_finished(task->op, failed);
     tps_sim_node_finish(task, failed);
     return;
@@ -301,7 +310,7 @@ static void advance(tps_sim_stream *stream) {
 }
 
 void tps_sim_advance(tps_sim_pool *pool) {
-  while (pool->to_advance != NULL || pool->ready != NULL) {
+  while (pool->to_advance != NULL || tps_sim_any_ready(pool)) {
     tps_sim_start_ready(pool);
     tps_sim_stream *stream = pool->to_advance;
     if (stream == NULL) continue;
