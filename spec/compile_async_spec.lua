@@ -145,18 +145,39 @@ end)]==]
 end)
 
 describe("the end, while something compiles,", function()
-  local own = run.interpreter():match "tpstream"
-  for _, how in ipairs { "", "os.exit(0, true)", own and "os.exit(0)" } do
-    it("is clean: " .. (how == "" and "lua_close" or how), function()
-      local r = run.script(([[
+  local SCRIPT = [[
 local tp = require "tpstream"
 for i = 1, 3 do
   tp.compile_async(('__global__ void k(int *p) { *p = %%d; }'):format(i),
     { cache = false })
 end
-%s]]):format(how))
-      assert.equal("", r.stderr)
-      assert.equal(0, r.status)
+%s]]
+  local function check(how)
+    local r = run.script(SCRIPT:format(how))
+    assert.equal("", r.stderr)
+    assert.equal(0, r.status, how)
+  end
+
+  for _, how in ipairs { "", "os.exit(0, true)", "os.exit(0)" } do
+    it("is clean: " .. (how == "" and "lua_close" or how), function()
+      check(how)
     end)
   end
+
+  it("is clean at any moment of the first compile", function()
+    for _, ms in ipairs { 0, 3, 6, 10, 15, 20, 25, 30, 40, 50 } do
+      check(("tp.run(tp.sleep, %d) os.exit(0)"):format(ms))
+    end
+  end)
+
+  it("does not wait for what has not begun", function()
+    local from = os.time()
+    check [[
+for i = 1, 300 do
+  tp.compile_async("#include <cub/block/block_reduce.cuh>\n__global__ void k(int *p) { *p = " .. i
+    .. "; }", { cache = false })
+end
+os.exit(0)]]
+    assert.is_true(os.time() - from < 20)
+  end)
 end)

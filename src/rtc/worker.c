@@ -3,7 +3,14 @@
  *
  * Threads that build: as many as there are processors, at the most, and none when
  * there is nothing to build. The process's end waits for what is being built,
- * since NVRTC would be taken down under it; what has not begun is dropped. */
+ * since NVRTC would be taken down under it; what has not begun is dropped.
+ *
+ * At exit() what registers itself later is taken down earlier, and NVRTC does so
+ * while it compiles for the first time. No handler that we register could come
+ * before that if exit() is called meanwhile; but what belongs to the thread that
+ * calls it goes before all handlers. So the thread that starts a build waits for
+ * it at its own end, and all that is built later is waited for by a handler, which
+ * is registered after a first small compile. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,6 +24,7 @@ typedef struct item {
   void (*done)(void *data);
   void *data;
   const void *owner;
+  const void *starter; /* the thread that has started it */
 } item;
 
 #define MOST 16
@@ -25,7 +33,8 @@ typedef struct item {
  * thread has to be gone before the process ends. */
 typedef struct worker {
   pthread_t thread;
-  const void *owner; /* of what it builds */
+  const void *owner,
+      *starter; /* of what it builds; NULL: it is about to look */
   enum { FREE, RUNS, ENDED } state;
 } worker;
 
@@ -35,6 +44,7 @@ static item *first, *last;
 static worker workers[MOST];
 static int threads; /* that run */
 static bool ending;
+static _Thread_local char this_thread; /* its address stands for the thread */
 
 /* ---- the end of the process ---------------------------------------------- */
 
@@ -56,6 +66,45 @@ static void at_end(void) {
 }
 
 void tps_rtc_end(void) { at_end(); }
+
+/* ---- the end of a thread ------------------------------------------------- */
+
+/* Whether a build that this thread has started is not over, or a worker that has
+ * nothing to do has not ended: it might take with it what NVRTC keeps for it. */
+static bool is_busy(void) {
+  for (const item *i = first; i != NULL; i = i->next)
+    if (i->starter == &this_thread) return true;
+  for (int i = 0; i < MOST; i++)
+    if (workers[i].state == RUNS &&
+        (workers[i].starter == NULL || workers[i].starter == &this_thread))
+      return true;
+  return false;
+}
+
+static void thread_ends(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&lock);
+  for (item *i = first; i != NULL; i = i->next)
+    if (i->starter == &this_thread) tps_rtc_cancel(i->job);
+  while (!ending && is_busy()) pthread_cond_wait(&fewer, &lock);
+  join_ended();
+  pthread_mutex_unlock(&lock);
+}
+
+/* The C++ library's, as destructors of thread_local objects have it: calls
+ * function(argument) at the end of the thread or, before all handlers, when the
+ * thread calls exit(). `within` is any address in the caller's library, which
+ * stays loaded until then. Not every C library has it. */
+int __cxa_thread_atexit_impl(void (*function)(void *), void *argument,
+                             void *within) __attribute__((weak));
+
+static void wait_at_the_end(void) {
+  static _Thread_local bool registered;
+  if (!registered && __cxa_thread_atexit_impl != NULL)
+    registered = __cxa_thread_atexit_impl(thread_ends, NULL, &lock) == 0;
+}
+
+/* ---- those of a state ---------------------------------------------------- */
 
 static bool builds(const void *owner) {
   for (const item *i = first; i != NULL; i = i->next)
@@ -84,9 +133,6 @@ static void compile_nothing(void) {
   atexit(at_end);
 }
 
-/* At exit() what registers itself later is taken down earlier, and NVRTC does so
- * when it compiles for the first time: it has compiled something small before the
- * first thread may be in the middle of something large. */
 void tps_worker_warm_up(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, compile_nothing);
@@ -102,6 +148,7 @@ static item *take(worker *self) {
     first = i->next;
     if (first == NULL) last = NULL;
     self->owner = i->owner;
+    self->starter = i->starter;
   } else {
     self->state = ENDED;
     threads--;
@@ -118,7 +165,7 @@ static void *work(void *self) {
     i->done(i->data);
     free(i);
     pthread_mutex_lock(&lock);
-    ((worker *)self)->owner = NULL;
+    ((worker *)self)->owner = ((worker *)self)->starter = NULL;
     pthread_cond_broadcast(&fewer);
     pthread_mutex_unlock(&lock);
   }
@@ -135,6 +182,7 @@ static int start_thread(void) {
   int failure = pthread_create(&w->thread, NULL, work, w);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   if (failure != 0) return failure;
+  w->owner = w->starter = NULL;
   w->state = RUNS;
   threads++;
   return 0;
@@ -162,8 +210,9 @@ int tps_rtc_start(tps_rtc_pending *job, const void *owner,
                   void (*done)(void *data), void *data, tps_error *err) {
   item *i = malloc(sizeof *i);
   if (i == NULL) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
-  *i = (item){NULL, job, done, data, owner};
+  *i = (item){NULL, job, done, data, owner, &this_thread};
   tps_rtc_detach(job);
+  wait_at_the_end();
   pthread_mutex_lock(&lock);
   if (last != NULL) last->next = i;
   else first = i;
