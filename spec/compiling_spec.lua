@@ -29,9 +29,12 @@ local function programs(page)
   local list = {}
   for before, program, printed in
     page:gmatch "([^\n]*)\n```lua\n(.-)```\n```text\n(.-)```\n" do
-    local name, value = before:match "<!%-%- env (%S+)=(%S+) %-%->"
-    list[#list + 1] = { text = program, printed = printed,
-      env = name and { [name] = value } }
+    local settings, env = before:match "<!%-%- env (.+) %-%->"
+    for name, value in (settings or ""):gmatch "(%S+)=(%S+)" do
+      env = env or {}
+      env[name] = value
+    end
+    list[#list + 1] = { text = program, printed = printed, env = env }
   end
   return list
 end
@@ -117,7 +120,7 @@ print(select(2, pcall(require "tpstream".compile, "x", { options = { "-?" } })))
   it("words as the sources do what other machines say", function()
     local patterns = formats "src/rtc/*.c src/runtime/*.c src/lua/*.c"
     local function is_known(text)
-      text = text:gsub("^kernel '.-': argument #.-: ", "")
+      text = text:gsub("^kernel '.-': ", ""):gsub("^argument #.-: ", "")
       for _, pattern in ipairs(patterns) do
         if text:find(pattern) then return true end
       end
