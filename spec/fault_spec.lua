@@ -66,6 +66,10 @@ __global__ void spinning(volatile int *p) {
   while (p[0] == 0)
     p[1] = 1;
 }
+__device__ int next(int x) { return x + 1; }
+__global__ void calling(int *p, long long f) {
+  p[0] = (f ? (int (*)(int))f : next)(p[0]);
+}
 __global__ void meeting(int id, int n) {
   asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(n));
 }
@@ -129,8 +133,10 @@ local FAULTS = {
   { "an assertion", 'k("failing", 5)', 710, "cudaErrorAssert", "failing" },
   { "a trap", 'threads(64, "trapping", 40)', 719, "cudaErrorLaunchFailure",
     "trapping" },
-  { "a barrier that there is not", 'k("meeting", 99, 32)', 715,
+  { "a barrier of 33 threads", 'k("meeting", 1, 33)', 715,
     "cudaErrorIllegalInstruction", "meeting" },
+  { "a call to where no function is", 'k("calling", b, 64)', 700,
+    "cudaErrorIllegalAddress", "calling" },
   { "recursion past the stack", 'k("deep", b)', 700,
     "cudaErrorIllegalAddress", "deep" },
 }

@@ -166,7 +166,7 @@ HANDLER(call_indirect) {
   uint64_t n = (target[lane] - TPS_SIM_CODE_BASE) / 16;
   if (target[lane] < TPS_SIM_CODE_BASE || target[lane] % 16 ||
       n >= k->code->module->function_count || !k->functions[n])
-    tps_sim_fault(e, i, (int)lane, TPS_INVALID_PC,
+    tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_ADDRESS,
                   "call through %s pointer 0x%llx, where no function is",
                   target[lane] ? "a" : "a null",
                   (unsigned long long)target[lane]);
