@@ -138,7 +138,8 @@ describe("compile", function()
   it("knows its architectures", function()
     local text = failure(tp.compile, FILL, { arch = "sm_1", defines = { VALUE = 1 } })
     assert.matches("sm_1", text, 1, true)
-    assert.matches("80", text)
+    assert.matches("80, ", text, 1, true)
+    assert.matches('as 80, "sm_80" or "compute_80"', text, 1, true)
     local kind = tp.current_device():kind()
     local arch = kind == "sim" and "compute_80" or "compute_90"
     for _, form in ipairs { arch, tonumber(arch:match "%d+") } do
@@ -156,6 +157,20 @@ describe("compile", function()
     local w <close> = tp.compile("__device__ int f() { int unused; return 1; }\n"
       .. FILL, { defines = { VALUE = 1 } })
     assert.matches("unused", w:log())
+  end)
+
+  it("has line numbers unless told otherwise, and debugging if told", function()
+    local function ptx(opts)
+      opts.defines = { VALUE = 1 }
+      local m <close> = tp.compile(FILL, opts)
+      return m:ptx()
+    end
+    assert.matches("\n%s*%.loc%s", ptx {})
+    assert.not_matches("\n%s*%.loc%s", ptx { lineinfo = false })
+    assert.not_matches("%.target sm_%d+, debug", ptx {})
+    assert.matches("%.target sm_%d+, debug", ptx { debug = true })
+    local m <close> = tp.compile(FILL, { debug = true, defines = { VALUE = 6 } })
+    assert.equal(6, filled(m))
   end)
 
   it("works under a locale with a decimal comma", function()
@@ -504,6 +519,56 @@ describe("a module", function()
     local text = failure(m.global, m, "nope")
     assert.matches("'nope'", text)
     assert.matches("counter", text)
+  end)
+
+  it("has globals of the type that the source gives them", function()
+    local source = [[
+      enum Color { RED };
+      struct S { int a; float b; };
+      __device__ int i[2];
+      __device__ float4 v[2];
+      __device__ bool flag;
+      __device__ unsigned long long wide;
+      __device__ const int *pointer;
+      __device__ Color color;
+      __device__ S s[3];
+      extern "C" { __device__ double grid[2][3]; __constant__ short c; }]]
+    local m <close> = tp.compile(source)
+    local plain <close> = tp.load(m:ptx())
+    for name, expected in pairs { i = "int32 2", v = "float32 8", flag = "uint8 1",
+      wide = "uint64 1", pointer = "uint64 1", color = "uint32 1", s = "uint8 24",
+      grid = "float64 6", c = "int16 1" } do
+      local g <close> = m:global(name)
+      assert.equal(expected, ("%s %d"):format(g:dtype(), #g), name)
+      local h <close> = plain:global(name)
+      assert.equal(g:nbytes(), h:nbytes())
+    end
+    -- no source, no type
+    local known <close> = tp.load(PTX .. ".visible .global .align 4 .b8 box[12];\n")
+    local box <close> = known:global "box"
+    assert.equal("uint8 12", ("%s %d"):format(box:dtype(), #box))
+  end)
+
+  it("shares its variables with the instances in names, no others", function()
+    local m <close> = tp.compile([[
+      __device__ int counter;
+      template <class T> __global__ void up(T *o) { o[0] = ++counter; }
+      __global__ void plain(int *o) { o[0] = ++counter; }]],
+      { names = { "up<int>" } })
+    local i <close> = tp.zeros("i32", 1)
+    local f <close> = tp.zeros("f32", 1)
+    local function count(name, o)
+      local k <close> = m:kernel(name)
+      k:launch({ grid = 1, block = 1 }, o)
+      return o:read()[1]
+    end
+    assert.equal(1, count("plain", i))
+    assert.equal(2, count("up<int>", i))
+    assert.equal(1, count("up<float>", f)) -- compiled now
+    assert.equal(2, count("up<float>", f))
+    assert.equal(3, count("plain", i))
+    local counter <close> = m:global "counter"
+    assert.same({ 3 }, counter:read())
   end)
 
   it("of two compiles of one source have variables of their own", function()

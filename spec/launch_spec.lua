@@ -629,6 +629,7 @@ describe("a kernel", function()
     assert.is_true(a.max_dynamic_shared >= 0)
     assert.is_true(a.local_bytes >= 0)
     assert.is_true(a.const_bytes >= 0)
+    for key, value in pairs(a) do assert.equal("integer", math.type(value), key) end
     local b <close> = module:kernel "at_most_64"
     assert.equal(64, b:attributes().max_threads)
   end)
@@ -640,6 +641,15 @@ describe("a kernel", function()
     assert.is_true(k:occupancy(1024) <= blocks)
     assert.equal(0, k:occupancy(1025))
     assert.is_true(k:occupancy(128, 40000) < k:occupancy(128))
+    assert.equal(0, k:occupancy(128, 1 << 20))
+    assert.equal(0, k:max_cooperative_grid(128, 1 << 20))
+    assert.equal(0, k:max_cooperative_grid(4096))
+    for _, bad in ipairs { 0, -1 } do
+      assert.matches("a block has at least one thread",
+        message_of(k.occupancy, k, bad))
+    end
+    assert.matches("shared memory must not be negative",
+      message_of(k.occupancy, k, 32, -1))
     local multiprocessors = tp.current_device():properties().multiprocessors
     assert.equal(multiprocessors * blocks, k:max_cooperative_grid(128))
   end)
