@@ -209,6 +209,35 @@ describe("memory dropped in use", function()
     end)
   end
 
+  -- t waits for s, but not for what s does afterwards.
+  it("outlives what comes after a wait for its stream", function()
+    for _, operation in ipairs(OPERATIONS) do
+      for _, wait in ipairs {
+        function(s, t) t:wait_stream(s) end, function(s, t) tp.barrier(s, t) end,
+        function(s, t)
+          local e <close> = s:record_event()
+          t:wait_event(e)
+        end,
+      } do
+        local x = tp.buffer("i32", values(N))
+        tp.current_stream():synchronize()
+        local s, t = tp.Stream(), tp.Stream()
+        tp.with_stream(s, x.fill, x, 1)
+        wait(s, t)
+        local now = values(N)
+        tp.with_stream(t, x.write, x, now)
+        t:synchronize()
+        local g = gate.new()
+        g:hold(s)
+        local _, check = tp.with_stream(s, operation[2], x, now)
+        tp.with_stream(t, x.slice, x, 1, 1)
+        x:close()
+        let_go({ s }, { g }, { check })
+        t:close()
+      end
+    end
+  end)
+
   it("outlives readers side by side", function()
     for _, first in ipairs(READERS) do
       for _, second in ipairs(READERS) do
