@@ -76,12 +76,4 @@ void tps_push_notices(lua_State *L);
 /* entry Stream → : an entry like it for that stream; its token. */
 uint64_t tps_callback_again(lua_State *L);
 
-/* ---- plan.c -------------------------------------------------------------- */
-
-/* A plain value for that parameter, in p->size bytes. */
-tps_fit tps_plan_convert(lua_State *L, int index, const tps_plan *p, void *to);
-/* Pushes why it did not fit. */
-const char *tps_plan_misfit(lua_State *L, int index, const tps_plan *p,
-                            tps_fit fit);
-
 #endif

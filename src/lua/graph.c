@@ -4,6 +4,7 @@
  * Graph: launching, changing, telling what it is made of. How that looks as a
  * picture is lua/tpstream/graph.lua's. */
 #include "lua/capture.h"
+#include "lua/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Launches: the shape table, launch, bind and forall. Arguments are plan.c's,
+ * Launches: the shape table, launch, bind and forall. Arguments are pack.c's,
  * limits the runtime's. */
 #include "lua/state.h"
 

@@ -499,11 +499,11 @@ int tps_module_compile(lua_State *L);      /* tp.compile */
 int tps_module_compile_file(lua_State *L); /* tp.compile_file */
 int tps_module_link_all(lua_State *L);     /* tp.link */
 
-/* ---- kernel.c, plan.c, launch.c ------------------------------------------ */
+/* ---- kernel.c, plan.c, pack.c, launch.c ---------------------------------- */
 
 /* How one parameter is converted: made once for each kernel. */
 typedef struct tps_plan {
-  uint8_t kind;  /* plan.c's */
+  uint8_t kind;  /* tps_argument_kind */
   uint8_t dtype; /* of the value, or of what a pointer points to */
   uint8_t access;
   bool either_char; /* char*: takes int8 and uint8 */
