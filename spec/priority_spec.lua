@@ -60,9 +60,16 @@ describe("a kernel of high priority", function()
     assert.is_true(greatest < least)
     local low <close> = tp.Stream(nil, least)
     local high <close> = tp.Stream(nil, greatest)
-    local before, at_once = race(low, high)
+    -- The low one may get a head start where other work keeps the host busy.
+    local least_before, at_once = math.huge, nil
+    for _ = 1, 6 do
+      local before
+      before, at_once = race(low, high)
+      least_before = math.min(least_before, before)
+      if least_before <= at_once then break end
+    end
     if os.getenv "TPSTREAM_SIM_SEED" then return end -- then chance decides
-    assert.is_true(before <= 3 * at_once, ("%d blocks of the low one went before "
-      .. "its end, %d fit at once"):format(before, at_once))
+    assert.is_true(least_before <= 2 * at_once, ("%d blocks of the low one went "
+      .. "before its end, %d fit at once"):format(least_before, at_once))
   end)
 end)
