@@ -20,10 +20,11 @@ local debug, error, pcall, select, setmetatable = debug, error, pcall, select,
 local getmetatable = debug.getmetatable
 local pack, unpack, remove, insert = table.pack, table.unpack, table.remove,
   table.insert
-local create, resume, yield, running, status, close, isyieldable =
-  coroutine.create, coroutine.resume, coroutine.yield, coroutine.running,
-  coroutine.status, coroutine.close, coroutine.isyieldable
-local inherit = host.inherit
+local yield, running, status, close, isyieldable = coroutine.yield,
+  coroutine.running, coroutine.status, coroutine.close, coroutine.isyieldable
+local scope = host.scope
+local inherit, disinherit, resume, within, prepare = scope.inherit,
+  scope.disinherit, scope.resume, scope.within, scope.prepare
 
 local Task = {} -- methods
 local TASK = { __name = "tpstream.Task", __index = Task }
@@ -31,7 +32,7 @@ local TASK = { __name = "tpstream.Task", __index = Task }
 local current -- the task that runs
 local stepping = false -- in tp.run or tp.poll
 local foreign = false -- tp.wakeup_fd has been called
-local live, live_count = {}, 0 -- tasks that have not ended
+local live, live_count = {}, 0 -- the set of tasks that have not ended
 local first, last -- of those that can go on, a list by task.next
 local outside = 0 -- elements of waits that are no tasks
 local failed, failure = false, nil -- the first error that nobody waited for
@@ -339,24 +340,20 @@ local function packed(...)
   return pack(...)
 end
 
--- The task's first part runs at once, so that what is current then stays so. Its
--- results are packed here, where a failure is the task's own.
+-- Its results are packed here, where a failure is the task's own.
 local function body(fn, ...)
-  yield()
   return packed(fn(...))
 end
 
 local function spawn(fn, ...)
   ids = ids + 1
   local task = setmetatable({
-    id = ids, co = create(inherit), state = "new", results = NONE,
-    wait = false, waiters = false, place = 0, next = false,
+    id = ids, co = prepare(body, fn, ...), state = "new", results = NONE,
+    wait = false, waiters = false, scope = false, next = false,
   }, TASK)
-  local ok, message = resume(task.co, running(), body, fn, ...)
-  if not ok then error(message, 0) end
-  live[live_count + 1] = task
+  live[task] = true
+  task.scope = inherit() -- the last that can fail
   live_count = live_count + 1
-  task.place = live_count
   enqueue(task)
   return task
 end
@@ -378,17 +375,20 @@ end
 -- Comes first at a task's end, and can't fail.
 local function retire(task, state)
   task.state = state
-  local moved = live[live_count]
-  live[live_count] = nil
-  if moved ~= task then
-    live[task.place] = moved
-    moved.place = task.place
-  end
+  live[task] = nil
   live_count = live_count - 1
+end
+
+-- Closes what it has left open, as it would by itself.
+local function close_rest(task)
+  local ok, object = within(task.scope, close, task.co)
+  disinherit(task.scope)
+  return ok, object
 end
 
 local function finish(task, results)
   retire(task, "done")
+  disinherit(task.scope)
   task.results = results
   tell_waiters(task, true, results)
 end
@@ -396,7 +396,6 @@ end
 -- Without the scheduler's own part at the end.
 local function traceback_of(co)
   local text = debug.traceback(co)
-  text = text:gsub("\n\t%[C%]: in [^\n]*$", "")
   text = text:gsub("\n\ttpstream/scheduler%.lua:[^\n]*$", "")
   return (text:gsub("\n\t%(%.%.%.tail calls%.%.%.%)$", ""))
 end
@@ -405,7 +404,7 @@ local function fail(task, object)
   retire(task, "failed")
   task.results = NO_MEMORY
   local traced, text = pcall(traceback_of, task.co)
-  local ok, other = close(task.co)
+  local ok, other = close_rest(task)
   if not ok then object = other end
   task.trace = traced and text or nil
   task.results = { n = 1, object }
@@ -415,10 +414,10 @@ local function fail(task, object)
   end
 end
 
-local function after(task, ok, what)
+local function after(task, ended, what)
   current = nil
-  if not ok then return fail(task, what) end
-  if status(task.co) == "dead" then return finish(task, what) end
+  if ended then return finish(task, what) end
+  if ended == false then return fail(task, what) end
   if task.state == "running" then enqueue(task) end -- it yielded by itself
 end
 
@@ -434,7 +433,7 @@ local function step()
     if task.state == "ready" then
       count = count + 1
       current, task.state = task, "running"
-      after(task, resume(task.co))
+      after(task, resume(task.co, task.scope))
     end
   end
   surface()
@@ -483,14 +482,15 @@ local function waits_at(task)
 end
 
 local function deadlock()
-  local list = table.move(live, 1, live_count, 1, {})
+  local list = {}
+  for task in next, live do list[#list + 1] = task end
   table.sort(list, function(a, b) return a.id < b.id end)
   for i, task in ipairs(list) do
     local on = task.wait and task.wait.on
     list[i] = ("task %d waits%s%s"):format(task.id, waits_at(task),
       on and " for task " .. on.id or "")
   end
-  local n = live_count
+  local n = #list
   if n > 5 then list = { unpack(list, 1, 5) } end
   misuse("deadlock: nothing is due, and %d task%s for tasks only: %s%s", n,
     n == 1 and " waits" or "s wait", table.concat(list, "; "),
@@ -543,7 +543,7 @@ function Task:cancel()
   if w == DEVICE then outside = outside - 1
   elseif w and w ~= LOST and w ~= TIME then abandon(w) end
   tell_waiters(self, false, CANCELLED)
-  local ok, object = close(self.co)
+  local ok, object = close_rest(self)
   if not ok then error(object, 0) end
   if not stepping then surface() end
   return true

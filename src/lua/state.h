@@ -57,7 +57,8 @@ enum {
   TPS_UV_METHODS,     /* the set of all tables of functions */
   TPS_UV_CALLBACKS,   /* callback.c's, by token */
   TPS_UV_WITH_STREAM, /* the function tp.with_stream */
-  TPS_UV_INHERIT,     /* scope.c's, which begins a task */
+  TPS_UV_INHERIT,     /* the functions of inherit.c */
+  TPS_UV_INHERITED,   /* its last frame */
   TPS_UV_LIVE_TASKS,  /* the scheduler's, which counts them */
   TPS_UV_WOKEN,       /* the scheduler's, for lists of waiters */
   TPS_UV_GRAPH,       /* the Graph that is being captured, or nil */
@@ -94,6 +95,7 @@ typedef struct tps_lua {
   struct tps_frame *main_top;
   tps_thread *threads;
   size_t thread_count, thread_slots;
+  struct tps_frame *inherited; /* inherit.c: the last frame, or NULL */
   uint64_t frame_seq;
   struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
   uint64_t callback_seq;                   /* the last token given */

@@ -174,7 +174,7 @@ void tps_wait_open(lua_State *L) {
   lua_pushvalue(L, -4);
   luaL_setfuncs(L, wait_primitives, 1);
   lua_getiuservalue(L, -4, TPS_UV_INHERIT);
-  lua_setfield(L, -2, "inherit");
+  lua_setfield(L, -2, "scope");
   lua_call(L, 2, 3); /* library state live traceback woken */
   lua_setiuservalue(L, -4, TPS_UV_WOKEN);
   lua_setfield(L, LUA_REGISTRYINDEX, TPS_TRACEBACK_KEY);
