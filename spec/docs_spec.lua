@@ -57,8 +57,41 @@ for _, path in ipairs(pages()) do
   end
 end
 
+-- The headings of a page, as links name them.
+local function anchors(path)
+  local all, fence = {}, false
+  for line in io.lines(path) do
+    if line:find "^```" then fence = not fence end
+    local title = not fence and line:match "^#+ (.+)"
+    if title then
+      all[title:lower():gsub("[^%w%s_-]", ""):gsub("%s", "-")] = true
+    end
+  end
+  return all
+end
+
 describe("the documentation", function()
   it("has programs", function() assert.is_true(programs >= 25, programs) end)
+
+  it("has what it links to", function()
+    local count = 0
+    for _, page in ipairs { "CONTRIBUTING.md", "docs/compiling.md",
+      table.unpack(pages()) } do
+      local folder = page:match "^(.*/)" or ""
+      for target in read(page):gmatch "%]%(([^)%s]+)%)" do
+        local path, anchor = target:match "^([^#]*)#?(.*)$"
+        path = path == "" and page or folder .. path
+        if not target:find "^%w+:" then
+          local file = io.open(path)
+          assert(file, page .. ": " .. target)
+          file:close()
+          assert(anchor == "" or anchors(path)[anchor], page .. ": " .. target)
+          count = count + 1
+        end
+      end
+    end
+    assert.is_true(count > 30, count)
+  end)
 end)
 
 describe("the reference", function()

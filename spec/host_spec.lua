@@ -702,6 +702,12 @@ describe("--json", function()
                    i.nvrtc_error, 1, true)
   end)
 
+  it("says which setting of the cache can't be used", function()
+    local i = json({ "--info", "--json" }, { env = { TPSTREAM_CACHE_SIZE = "lots" } })
+    assert.matches("TPSTREAM_CACHE_SIZE is 'lots'", i.cache_error, 1, true)
+    assert.equal("null", json({ "--info", "--json" }).cache_error)
+  end)
+
   it("says which setting can't be used", function()
     local r = tpstream({ "--info", "--json" },
                        { env = { TPSTREAM_SIM_MEMORY = "much" } })

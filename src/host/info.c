@@ -226,6 +226,7 @@ static void write_parts(host_json *json, const info *i) {
   host_json_string(json, "readline", i->editor);
   if (i->cache.folder != NULL) host_json_cache(json, "cache", &i->cache);
   else host_json_string(json, "cache", NULL);
+  host_json_string(json, "cache_error", or_null(i->cache_error.message));
 }
 
 static void write_sim(host_json *json, const info *i) {
