@@ -257,6 +257,18 @@ describe("making a buffer", function()
     assert.matches("element 2", message_of(tp.buffer, "f32", { 1, nil, 3 }))
   end)
 
+  it("refuses a table that lies about its length", function()
+    for _, length in ipairs { -1, 1 << 62, math.mininteger } do
+      local liar = setmetatable({}, { __len = function() return length end })
+      assert.matches("the table's length is not sensible",
+        message_of(tp.buffer, "f32", liar))
+    end
+    local liar = setmetatable({}, { __len = function() return 2.5 end })
+    assert.matches("length is not an integer", message_of(tp.buffer, "f32", liar))
+    liar = setmetatable({ 1 }, { __len = function() return 2 end })
+    assert.matches("element 2", message_of(tp.buffer, "f32", liar))
+  end)
+
   it("takes a stream and a device", function()
     local s <close> = tp.Stream()
     local b <close> = tp.buffer("i32", { 1, 2 }, { stream = s })

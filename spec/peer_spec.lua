@@ -172,6 +172,23 @@ describe("copies between devices", function()
     end
   end)
 
+  it("are what fills, writes and reads on the other's stream are", function()
+    local here, there = pair.devices()
+    local b <close> = tp.buffer("i32", { 1, 2, 3 }, { device = here })
+    here:synchronize()
+    local s <close> = tp.Stream(there)
+    local g <close> = tp.with_device(there, gate.new)
+    g:hold(s)
+    tp.with_stream(s, b.fill, b, 7)
+    tp.with_stream(s, b.write, b, { 8, 9 }, 2)
+    assert.is_false(s:synchronize(5)) -- queued there, not here
+    assert.is_true(here:synchronize(20000))
+    g:open()
+    assert.same({ 7, 8, 9 }, tp.with_stream(s, b.read, b))
+    assert.equal(here, b:device())
+    assert.equal(string.pack("<i4", 8), tp.with_stream(s, b.bytes, b, 2, 1))
+  end)
+
   it("are ordered by the stream that was named", function()
     local here, there = pair.devices()
     local xs = list(1000)
