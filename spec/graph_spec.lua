@@ -162,6 +162,58 @@ describe("fork and join", function()
     assert.same({ 1, 1, 1 }, { out[1], out[2], out[3] })
   end)
 
+  it("by the thousand are all run", function()
+    local n = os.getenv "TPSTREAM_GC_STRESS" and 50 or 2000
+    local b <close> = tp.zeros("i32", n)
+    local s <close> = tp.Stream()
+    local branches = {}
+    for i = 1, n do branches[i] = tp.Stream() end
+    s:wait_stream(tp.current_stream())
+    local add = gate.kernel "add"
+    local g <close> = tp.capture(s, function()
+      for i, t in ipairs(branches) do
+        t:wait_stream(s)
+        add:launch({ grid = 1, block = 1, stream = t }, b, i - 1, i)
+      end
+      s:wait_stream(table.unpack(branches))
+      gate.run(s, "twice", b, 1)
+    end)
+    add:close()
+    assert.equal(n, #g:nodes()[n + 1].dependencies)
+    for _ = 1, 3 do g:launch(s) end
+    local r = tp.with_stream(s, b.read, b)
+    assert.equal(14, r[1]) -- ((1 * 2 + 1) * 2 + 1) * 2
+    for i = 2, n do assert.equal(3 * i, r[i]) end
+    for i = 1, n do branches[i]:close() end
+  end)
+
+  -- More kernels than run at once wait for what only the others bring about.
+  it("leave room for what needs no processor", function()
+    if tp.current_device():kind() == "cuda" then
+      return pending "a GPU puts branches behind one another as it likes"
+    end
+    local s <close> = tp.Stream()
+    local called <close> = tp.Stream()
+    local e <close> = tp.Event()
+    local held <close> = gate.new()
+    local branches = {}
+    for i = 1, 150 do branches[i] = tp.Stream() end
+    local g <close> = tp.capture(s, function()
+      for _, t in ipairs(branches) do
+        t:wait_stream(s)
+        held:hold(t)
+      end
+      called:wait_stream(s)
+      called:on_complete(function() held:open() end)
+      called:record_event(e)
+      s:wait_stream(called, table.unpack(branches))
+    end)
+    g:launch(s)
+    assert.is_true(e:synchronize(10000))
+    assert.is_true(s:synchronize(10000))
+    for i = 1, 150 do branches[i]:close() end
+  end)
+
   it("are what the nodes come after", function()
     local b <close> = tp.zeros("i32", 4)
     local s <close> = tp.Stream()

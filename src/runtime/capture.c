@@ -68,7 +68,9 @@ void tps_capture_forget(tps_stream *stream) {
  * is gone through up to that far back. */
 static bool comes_after(const tps_graph_node_list *list, uint32_t later,
                         uint32_t earlier) {
-  uint32_t seen[LOOK_BACK] = {later}, count = later > earlier;
+  uint32_t seen[LOOK_BACK], count = 1; /* not cleared: that takes longer */
+  if (later <= earlier) return later == earlier;
+  seen[0] = later;
   for (uint32_t i = 0; i < count; i++) {
     const tps_graph_node *node = &list->nodes[seen[i]];
     for (uint32_t j = 0; j < node->after_count; j++) {
@@ -77,7 +79,7 @@ static bool comes_after(const tps_graph_node_list *list, uint32_t later,
         seen[count++] = node->after[j];
     }
   }
-  return later == earlier;
+  return false;
 }
 
 static void remove_tip(tps_branch *branch, uint32_t i) {
