@@ -149,7 +149,10 @@ describe("named parameters", function()
       local ok, e = pcall(function() return p.v * 2 end)
       assert.is_false(ok)
       assert.matches("arithmetic on a tpstream.Parameter", e)
-      ok, e = pcall(b.fill, b, p.v)
+      ok, e = pcall(b.slice, b, 1, p.v)
+      assert.is_false(ok)
+      assert.matches("got tpstream.Parameter", e)
+      ok, e = pcall(b.write, b, { p.v })
       assert.is_false(ok)
       assert.matches("got tpstream.Parameter", e)
     end)
@@ -212,6 +215,130 @@ describe("named parameters", function()
     g:launch { v = 5 }
     g:launch { w = 100 }
     assert.same({ 11 + 15 + 105 }, b:read())
+  end)
+end)
+
+describe("named parameters of fills", function()
+  local TYPES = {
+    i8 = { -128, 127 }, u8 = { 0, 255 }, i16 = { -5, 32767 },
+    u16 = { 1, 65535 }, i32 = { 0, -7, 0x01010101 }, u32 = { 3, 0xffffffff },
+    i64 = { 0, 1, -1, 1 << 40, 0x0000000500000005 }, u64 = { 7, -1 },
+    f16 = { 0.5, -2 }, bf16 = { 1, 3 }, f32 = { 0, 1.5, -0.25 },
+    f64 = { 0, 0.1, -1e300, 2 },
+  }
+
+  it("are their values", function()
+    for dtype, values in pairs(TYPES) do
+      for _, count in ipairs { 1, 5, 1500 } do
+        local b <close> = tp.zeros(dtype, count + 2)
+        local g <close> = tp.capture({ params = { v = values[1] } }, function(p)
+          b:slice(2, count):fill(p.v)
+        end)
+        for i = 1, 2 * #values do
+          local v = values[i % #values + 1]
+          g:launch { v = v }
+          local r = b:read()
+          assert.same({ 0, v, v, 0 }, { r[1], r[2], r[count + 1], r[count + 2] },
+            dtype)
+        end
+      end
+    end
+  end)
+
+  it("stand beside those of kernels, in branches and parts", function()
+    local b <close> = tp.zeros("i32", 4)
+    local h <close> = tp.pinned("f64", 2)
+    local s <close> = tp.Stream()
+    local t <close> = tp.Stream()
+    s:wait_stream(tp.current_stream())
+    local add <close> = gate.kernel "add"
+    local part <close> = tp.capture({ params = { v = 1 } }, function(p)
+      b:slice(2, 1):fill(p.v)
+    end)
+    local g <close> = tp.capture({ stream = s, params = { v = 1, w = 2 } },
+      function(p)
+        b:slice(1, 1):fill(p.v)
+        t:wait_stream(s)
+        tp.with_stream(t, function() h:fill(p.w) end)
+        add:launch({ grid = 1, block = 1, stream = s }, b, 2, p.v)
+        s:wait_stream(t)
+      end)
+    g:add(part)
+    local function values()
+      local r = tp.with_stream(s, b.read, b)
+      return { r[1], r[2], r[3], h[1], h[2] }
+    end
+    g:launch(s)
+    assert.same({ 1, 1, 1, 2, 2 }, values())
+    g:launch { stream = s, v = 5 }
+    assert.same({ 5, 5, 6, 2, 2 }, values())
+    g:launch { stream = s, w = 0.5 }
+    assert.same({ 5, 5, 11, 0.5, 0.5 }, values())
+  end)
+
+  it("leave launches that are queued as they were", function()
+    local b <close> = tp.zeros("i32", 1)
+    local out <close> = tp.zeros("i32", 3)
+    local s <close> = tp.Stream()
+    s:wait_stream(tp.current_stream())
+    local held <close> = gate.new()
+    local g <close> = tp.capture({ params = { v = 1 } }, function(p)
+      b:fill(p.v)
+    end)
+    held:hold(s)
+    for i = 1, 3 do
+      g:launch { stream = s, v = 10 * i }
+      b:copy_to(out, { at = i, stream = s })
+    end
+    held:open()
+    assert.same({ 10, 20, 30 }, tp.with_stream(s, out.read, out))
+  end)
+
+  it("work in bodies", function()
+    local b <close> = tp.zeros("u8", 3)
+    local flag <close> = tp.buffer("i32", { 1 })
+    local g <close> = tp.capture({ params = { v = 1 } }, function(p)
+      tp.graph_if(flag, function() b:fill(p.v) end)
+    end)
+    for _, v in ipairs { 1, 200, 0 } do
+      g:launch { v = v }
+      assert.same({ v, v, v }, b:read())
+    end
+  end)
+
+  it("are checked by the type, before anything changes", function()
+    local b <close> = tp.zeros("u8", 3)
+    local c <close> = tp.zeros("f32", 3)
+    local other
+    local g <close> = tp.capture({ params = { v = 1, w = 7 } }, function(p)
+      b:fill(p.v)
+      c:fill(p.v)
+      b:slice(1, 1):fill(p.w)
+      other = p
+    end)
+    local function refused(text, options)
+      local ok, e = pcall(g.launch, g, options)
+      assert.is_false(ok)
+      assert.matches(text, e, 1, true)
+    end
+    refused("parameter 'v': 256 does not fit uint8 (0 to 255)", { w = 3, v = 256 })
+    refused("parameter 'v': 0.5 ", { v = 0.5 })
+    refused("parameter 'v': number expected, got", { v = {} })
+    g:launch()
+    assert.same({ 7, 1, 1 }, b:read())
+    local ok, e = pcall(tp.capture, { params = { x = 1000 } }, function(p)
+      b:fill(p.x)
+    end)
+    assert.is_false(ok)
+    assert.matches("1000 does not fit uint8", e, 1, true)
+    tp.capture({ params = { x = 1 } }, function()
+      ok, e = pcall(b.fill, b, other.v)
+      assert.is_false(ok)
+      assert.matches("a parameter of another capture", e, 1, true)
+    end):close()
+    ok, e = pcall(b.fill, b, other.v)
+    assert.is_false(ok)
+    assert.matches("tpstream.Parameter", e, 1, true)
   end)
 end)
 

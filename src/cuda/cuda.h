@@ -173,8 +173,6 @@ int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
 int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
                   unsigned width, uint64_t count, tps_device_stream *stream,
                   tps_op *op, tps_error *err);
-/* Narrows a pattern made of equal halves: a wide one fills more slowly. */
-void tps_cuda_narrow(uint64_t *pattern, unsigned *width, uint64_t *count);
 bool tps_cuda_can_access_peer(tps_device *device, tps_device *other);
 /* Copies go straight from one device to the other once each reaches the other's
  * memory (memory.c); else through the host, as where there is no way. */

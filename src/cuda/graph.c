@@ -149,19 +149,22 @@ static int add_rows(builder *b, uint64_t to, uint64_t from,
   return added(b, (int)e, copy, "cudaGraphAddMemcpyNode");
 }
 
-/* `rows` of one element each, `pitch` bytes apart, or one row of `width`. */
-static int add_memset(builder *b, uint64_t to, uint32_t value, unsigned size,
-                      uint64_t width, uint64_t rows, uint64_t pitch) {
-  struct cudaMemsetParams params = {.dst = pointer(to),
-                                    .pitch = pitch,
-                                    .value = value,
-                                    .elementSize = size,
-                                    .width = width,
-                                    .height = rows};
+static int add_memset(builder *b, const struct cudaMemsetParams *params) {
   cudaGraphNode_t fill = NULL;
-  cudaError_t e = cudaGraphAddMemsetNode(&fill, b->graph, b->after,
-                                         b->after_count, &params);
+  cudaError_t e =
+      cudaGraphAddMemsetNode(&fill, b->graph, b->after, b->after_count, params);
   return added(b, (int)e, fill, "cudaGraphAddMemsetNode");
+}
+
+/* Four bytes of each of `count` elements of eight. */
+static int add_column(builder *b, uint64_t to, uint64_t value, uint64_t count) {
+  struct cudaMemsetParams params = {.dst = pointer(to),
+                                    .pitch = 8,
+                                    .value = (unsigned)value,
+                                    .elementSize = 4,
+                                    .width = 1,
+                                    .height = count};
+  return add_memset(b, &params);
 }
 
 #define SEED 512 /* elements, as in memory.c */
@@ -171,9 +174,8 @@ static int add_memset(builder *b, uint64_t to, uint32_t value, unsigned size,
 static int add_halves(builder *b, uint64_t to, uint64_t pattern,
                       uint64_t count) {
   uint64_t done = count < SEED ? count : SEED;
-  int code = add_memset(b, to, (uint32_t)pattern, 4, 1, done, 8);
-  if (code == 0)
-    code = add_memset(b, to + 4, (uint32_t)(pattern >> 32), 4, 1, done, 8);
+  int code = add_column(b, to, (uint32_t)pattern, done);
+  if (code == 0) code = add_column(b, to + 4, pattern >> 32, done);
   while (code == 0 && done < count) {
     uint64_t n = count - done < done ? count - done : done;
     code = add_copy(b, to + done * 8, to, n * 8);
@@ -182,14 +184,32 @@ static int add_halves(builder *b, uint64_t to, uint64_t pattern,
   return code;
 }
 
-static int add_fill(builder *b, const tps_graph_node *node) {
-  uint64_t to = node->u.fill.to, count = node->u.fill.count;
-  uint64_t pattern = node->u.fill.pattern;
+/* As one node, whatever the pattern but for eight bytes with unlike halves: false
+ * then. */
+static bool plain_fill(const tps_graph_node *node,
+                       struct cudaMemsetParams *out) {
+  uint64_t pattern = node->u.fill.pattern, count = node->u.fill.count;
   unsigned width = node->u.fill.width;
-  tps_cuda_narrow(&pattern, &width, &count);
-  if (width == 8) return add_halves(b, to, pattern, count);
+  if (width == 8) {
+    if ((uint32_t)pattern != pattern >> 32) return false;
+    width = 4;
+    count *= 2;
+  }
   uint64_t mask = ((uint64_t)1 << 8 * width) - 1;
-  return add_memset(b, to, (uint32_t)(pattern & mask), width, count, 1, 0);
+  *out = (struct cudaMemsetParams){.dst = pointer(node->u.fill.to),
+                                   .value = (unsigned)(pattern & mask),
+                                   .elementSize = width,
+                                   .width = count,
+                                   .height = 1};
+  return true;
+}
+
+static int add_fill(builder *b, const tps_graph_node *node) {
+  struct cudaMemsetParams params;
+  if (!plain_fill(node, &params))
+    return add_halves(b, node->u.fill.to, node->u.fill.pattern,
+                      node->u.fill.count);
+  return add_memset(b, &params);
 }
 
 typedef struct notice {
@@ -428,14 +448,25 @@ static int settle(int code, const char *what, tps_error *err) {
                                : TPS_NOT_SUPPORTED;
 }
 
+static int change_fill(const cuda_graph *g, const tps_graph_node *node,
+                       uint32_t index, tps_error *err) {
+  struct cudaMemsetParams params;
+  if (!plain_fill(node, &params)) return TPS_NOT_SUPPORTED;
+  cudaError_t e =
+      cudaGraphExecMemsetNodeSetParams(g->exec, g->last[index], &params);
+  return settle((int)e, "cudaGraphExecMemsetNodeSetParams", err);
+}
+
 /* What was queued keeps the parameters that it was queued with. */
 int tps_cuda_graph_change(tps_device *device, tps_device_graph *graph,
                           const tps_graph_node_list *list, uint32_t index,
                           tps_error *err) {
   const cuda_graph *g = (const cuda_graph *)graph;
-  CUDA_KERNEL_NODE_PARAMS_v2 params = kernel_params(&list->nodes[index]);
+  const tps_graph_node *node = &list->nodes[index];
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  if (node->kind == TPS_NODE_FILL) return change_fill(g, node, index, err);
+  CUDA_KERNEL_NODE_PARAMS_v2 params = kernel_params(node);
   code = (int)tps_cuda(device)->driver.graph_set_kernel(g->exec, g->last[index],
                                                         &params);
   return settle(code, "cuGraphExecKernelNodeSetParams", err);

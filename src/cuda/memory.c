@@ -228,7 +228,7 @@ void tps_cuda_open_way(tps_device *a, tps_device *b) {
 /* --- filling -------------------------------------------------------------- */
 
 /* So that the driver's widest plain fill (4 bytes) covers what it can. */
-void tps_cuda_narrow(uint64_t *pattern, unsigned *width, uint64_t *count) {
+static void narrow(uint64_t *pattern, unsigned *width, uint64_t *count) {
   while (*width > 1) {
     unsigned half = *width * 4; /* bits */
     uint64_t mask = ((uint64_t)1 << half) - 1;
@@ -270,7 +270,7 @@ int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
   uint64_t bytes = width * count;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  tps_cuda_narrow(&pattern, &width, &count);
+  narrow(&pattern, &width, &count);
   if (width == 8) code = fill_halves(driver, to, pattern, count, s);
   else if (width == 4)
     code = (int)driver->fill32(to, (unsigned)pattern, count, s);

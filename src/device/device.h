@@ -438,8 +438,9 @@ typedef struct tps_device_face {
    * to queue. */
   int (*graph_build)(tps_device *, const tps_graph_node_list *,
                      tps_device_graph **out, tps_error *err);
-  /* Node `index`, a launch, has other parameters than when the graph was built:
-   * for launches from now on. NOT_SUPPORTED: it has to be built anew. */
+  /* Node `index`, a launch or a fill, has other parameters or another pattern than
+   * when the graph was built: for launches from now on. NOT_SUPPORTED: it has to be
+   * built anew. */
   int (*graph_change)(tps_device *, tps_device_graph *,
                       const tps_graph_node_list *, uint32_t index,
                       tps_error *err);

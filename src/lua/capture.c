@@ -7,8 +7,8 @@
  * leaves tracebacks whole; elsewhere by pcall, since a coroutine that dies by an
  * error closes nothing.
  *
- * Named parameters reach the function as Parameters, which a launch takes where
- * a number would stand: its value then, and a note of where it went. */
+ * Named parameters reach the function as Parameters, which a launch or a fill takes
+ * where a number would stand: its value then, and a note of where it went. */
 #include "lua/capture.h"
 
 #include <stdlib.h>
@@ -166,11 +166,8 @@ static int parameter_tostring(lua_State *L) {
 }
 
 /* The value takes the Parameter's place; a slot for it is made ready. */
-static void resolve(lua_State *L, const tps_lua_kernel *k, uint32_t i,
-                    int index, const parameter *p) {
+static void resolve(lua_State *L, int index, const tps_slot *slot) {
   tps_slots *slots = &tps_lua_of(L)->capture->box->slots;
-  if (p->of != tps_lua_of(L)->capture->box)
-    tps_bad_argument(L, k, i, "a parameter of another capture");
   uint32_t used = slots->count + slots->pending;
   if (used == slots->capacity) {
     uint32_t capacity = 2 * used + 4;
@@ -183,21 +180,43 @@ static void resolve(lua_State *L, const tps_lua_kernel *k, uint32_t i,
     slots->items = items;
     slots->capacity = capacity;
   }
-  slots->items[used] = (tps_slot){.param = p->index, .plan = k->plans[i]};
+  slots->items[used] = *slot;
   slots->pending++;
   lua_getiuservalue(L, index, PARAMETER_VALUE);
   lua_replace(L, index);
+}
+
+/* The Parameter at `index`, or NULL. *ours: of the capture that goes on. */
+static const parameter *to_parameter(lua_State *L, int index, bool *ours) {
+  if (lua_type(L, index) != LUA_TUSERDATA) return NULL;
+  const parameter *p = (const parameter *)tps_to(L, index, TPS_TYPE_PARAMETER);
+  *ours = p != NULL && p->of == tps_lua_of(L)->capture->box;
+  return p;
 }
 
 void tps_capture_arguments(lua_State *L, const tps_lua_kernel *k, int first) {
   tps_lua_of(L)->capture->box->slots.pending = 0;
   for (uint32_t i = 0; i < k->count; i++) {
     int index = first + (int)i;
-    if (lua_type(L, index) != LUA_TUSERDATA) continue;
-    const parameter *p =
-        (const parameter *)tps_to(L, index, TPS_TYPE_PARAMETER);
-    if (p != NULL) resolve(L, k, i, index, p);
+    bool ours;
+    const parameter *p = to_parameter(L, index, &ours);
+    if (p == NULL) continue;
+    if (!ours) tps_bad_argument(L, k, i, "a parameter of another capture");
+    tps_slot slot = {.param = p->index, .fill = -1, .plan = k->plans[i]};
+    resolve(L, index, &slot);
   }
+}
+
+bool tps_capture_value(lua_State *L, int index, int dtype) {
+  bool ours;
+  if (tps_lua_of(L)->capture == NULL) return false;
+  const parameter *p = to_parameter(L, index, &ours);
+  if (p == NULL) return false;
+  if (!ours) tps_argument_error(L, index, "a parameter of another capture");
+  tps_slot slot = {.param = p->index, .fill = dtype};
+  tps_lua_of(L)->capture->box->slots.pending = 0;
+  resolve(L, index, &slot);
+  return true;
 }
 
 void tps_capture_launched(tps_lua *lua, const tps_stream *stream) {

@@ -9,17 +9,19 @@
 #include "lua/state.h"
 #include "runtime/graph.h"
 
-/* Where a named parameter stands among those of a launch. */
+/* Where a named parameter stands: among those of a launch, or as the value of a
+ * fill. */
 typedef struct tps_slot {
   uint32_t param; /* index of its name, from 1 on */
   uint32_t node;  /* id */
-  tps_plan plan;
+  int fill;       /* the elements' dtype; -1: of a launch */
+  tps_plan plan;  /* of a launch */
 } tps_slot;
 
 typedef struct tps_slots {
   tps_slot *items;
   uint32_t count, capacity;
-  uint32_t pending; /* behind `count`: of the launch in hand */
+  uint32_t pending; /* behind `count`: of the launch or fill in hand */
 } tps_slots;
 
 typedef struct tps_lua_graph {

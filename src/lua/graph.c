@@ -94,9 +94,12 @@ static _Noreturn void unknown_parameter(lua_State *L, int names) {
 
 /* The value on top for that slot; raises where it does not fit. */
 static void convert(lua_State *L, const tps_slot *slot, int names, void *to) {
-  tps_fit fit = tps_plan_convert(L, -1, &slot->plan, to);
+  bool fill = slot->fill >= 0;
+  tps_fit fit = fill ? tps_element_from(L, -1, slot->fill, to)
+                     : tps_plan_convert(L, -1, &slot->plan, to);
   if (fit == TPS_FITS) return;
-  const char *why = tps_plan_misfit(L, -1, &slot->plan, fit);
+  const char *why = fill ? tps_push_misfit(L, -1, slot->fill, fit)
+                         : tps_plan_misfit(L, -1, &slot->plan, fit);
   lua_rawgeti(L, names, (lua_Integer)slot->param);
   lua_pushfstring(L, "parameter '%s': %s", lua_tostring(L, -1), why);
   tps_argument_error(L, 2, lua_tostring(L, -1));
@@ -132,15 +135,17 @@ static void check_parameters(lua_State *L, const tps_lua_graph *box,
 /* From now on slots of parameter `param` have the value on top. */
 static void set_parameter(lua_State *L, const tps_lua_graph *box, int names,
                           uint32_t param) {
-  unsigned char bytes[8];
   tps_error err;
   for (uint32_t i = 0; i < box->slots.count; i++) {
     const tps_slot *slot = &box->slots.items[i];
     if (slot->param != param) continue;
-    convert(L, slot, names, bytes);
-    if (tps_graph_set(box->graph, slot->node, slot->plan.offset, bytes,
-                      slot->plan.size, &err) != 0)
-      tps_raise(L, &err);
+    uint64_t value = 0;
+    convert(L, slot, names, &value);
+    int code = slot->fill >= 0
+                   ? tps_graph_set_fill(box->graph, slot->node, value, &err)
+                   : tps_graph_set(box->graph, slot->node, slot->plan.offset,
+                                   &value, slot->plan.size, &err);
+    if (code != 0) tps_raise(L, &err);
   }
 }
 

@@ -540,7 +540,10 @@ uint32_t tps_pack(lua_State *L, tps_lua_kernel *k, int first,
 /* Replaces the named parameters among these arguments by their values and notes
  * them, while something is captured (capture.c). */
 void tps_capture_arguments(lua_State *L, const tps_lua_kernel *k, int first);
-/* They are part of the launch captured last on the stream. */
+/* The same for the value at `index`, which elements of that type get. False: it is
+ * no Parameter, or nothing is captured. */
+bool tps_capture_value(lua_State *L, int index, int dtype);
+/* They are part of the launch or fill captured last on the stream. */
 void tps_capture_launched(tps_lua *lua, const tps_stream *stream);
 /* "kernel 'saxpy': argument #1 (float): …" */
 /* Pushes what messages call a parameter: "'x'" if it has a name, else "#1". */

@@ -261,6 +261,7 @@ int tps_buffer_fill(lua_State *L) {
   uint64_t pattern = 0;
   tps_error err;
   tps_check_any(L, 2);
+  bool named = tps_capture_value(L, 2, b->dtype);
   tps_fit fit = tps_element_from(L, 2, b->dtype, &pattern);
   if (fit != TPS_FITS)
     tps_argument_error(L, 2, tps_push_misfit(L, 2, b->dtype, fit));
@@ -270,5 +271,6 @@ int tps_buffer_fill(lua_State *L) {
   if (tps_memory_fill(stream, b->memory, b->first, pattern, b->size,
                       (uint64_t)b->count, &err) != 0)
     return tps_raise(L, &err);
+  if (named) tps_capture_launched(tps_lua_of(L), stream);
   return 0;
 }

@@ -209,25 +209,44 @@ static int settle_change(tps_graph *graph, int code, tps_error *err) {
                    : tps_failed(graph->device, graph->parts->local, code, err);
 }
 
+static int no_parameter(tps_error *err) {
+  return tps_fail(err, TPS_MISUSE, "the graph has no such parameter");
+}
+
+/* The node, number `index` of the list or in a body there, is not as before. */
+static int changed(tps_graph *graph, const tps_graph_node *node, uint32_t index,
+                   tps_error *err) {
+  struct tps_graph_parts *parts = graph->parts;
+  int code = TPS_NOT_SUPPORTED;
+  if (parts->built == NULL) return 0;
+  if (node == &parts->list.nodes[index])
+    code = graph->device->face->graph_change(graph->device, parts->built,
+                                             &parts->list, index, err);
+  return settle_change(graph, code, err);
+}
+
 int tps_graph_set(tps_graph *graph, uint32_t id, uint32_t offset,
                   const void *bytes, size_t size, tps_error *err) {
-  struct tps_graph_parts *parts = graph->parts;
-  const tps_device_face *face = graph->device->face;
   uint32_t index = 0;
-  const tps_graph_node *node = tps_graph_node_find(&parts->list, id, &index);
+  const tps_graph_node *node =
+      tps_graph_node_find(&graph->parts->list, id, &index);
   if (node == NULL || node->kind != TPS_NODE_LAUNCH ||
       offset + size > node->u.run.launch.param_bytes)
-    return tps_fail(err, TPS_MISUSE, "the graph has no such parameter");
+    return no_parameter(err);
   unsigned char *to = (unsigned char *)node->u.run.launch.params + offset;
   if (memcmp(to, bytes, size) == 0) return 0;
   memcpy(to, bytes, size);
-  if (parts->built == NULL) return 0;
-  bool inner = node != &parts->list.nodes[index];
-  return settle_change(graph,
-                       inner ? TPS_NOT_SUPPORTED
-                             : face->graph_change(graph->device, parts->built,
-                                                  &parts->list, index, err),
-                       err);
+  return changed(graph, node, index, err);
+}
+
+int tps_graph_set_fill(tps_graph *graph, uint32_t id, uint64_t pattern,
+                       tps_error *err) {
+  uint32_t index = 0;
+  tps_graph_node *node = tps_graph_node_find(&graph->parts->list, id, &index);
+  if (node == NULL || node->kind != TPS_NODE_FILL) return no_parameter(err);
+  if (node->u.fill.pattern == pattern) return 0;
+  node->u.fill.pattern = pattern;
+  return changed(graph, node, index, err);
 }
 
 static void free_contents(struct tps_graph_parts *parts) {

@@ -57,6 +57,9 @@ uint32_t tps_graph_notice_count(const tps_graph *graph);
  * from now on. */
 int tps_graph_set(tps_graph *graph, uint32_t id, uint32_t offset,
                   const void *bytes, size_t size, tps_error *err);
+/* The same for the elements of fill node `id`. */
+int tps_graph_set_fill(tps_graph *graph, uint32_t id, uint64_t pattern,
+                       tps_error *err);
 /* `graph` becomes what `with` is, which is freed. *in_place: the shape was the
  * same and the device could keep what it has. `with` stays as it is when this
  * fails. */
