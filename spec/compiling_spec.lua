@@ -67,19 +67,30 @@ local function messages_of_others(page)
   return list
 end
 
--- The formats of messages in C, as patterns.
-local function formats(folders)
-  local list = {}
-  local pipe <close> = assert(io.popen("cat " .. folders))
-  local text = pipe:read "a":gsub('\\"', "'"):gsub('"%s*\n%s*"', "")
-  for literal in text:gmatch '"([^"\n]+)"' do
-    local fixed = literal:gsub("%%[%d.*lz]*%a", "\0")
-    if #fixed:gsub("%z", "") > 8 then
-      list[#list + 1] = "^" .. fixed:gsub("%p", "%%%0"):gsub("%z", ".-") .. "$"
-    end
-  end
-  return list
+-- A format of C's as a pattern of Lua's; nil if little of it is fixed.
+local function pattern_of(format)
+  local fixed = format:gsub("%%[%d.*lz]*%a", "\0")
+  if #fixed:gsub("%z", "") <= 8 then return nil end
+  return (fixed:gsub("\1", '"'):gsub("%p", "%%%0"):gsub("%z", ".-"))
 end
+
+-- The sources' text with each string in one piece, quotes in it as \1.
+local function sources(names)
+  local pipe <close> = assert(io.popen("cat " .. names))
+  return (pipe:read "a":gsub('\\"', "\1"):gsub('"%s*\n%s*"', ""))
+end
+
+-- What can go wrong while something is compiled, linked or loaded, and is raised
+-- by these functions: formats.
+local RAISING = { "tps_fail", "tps_misuse", "tps_option_error", "tps_argument_error",
+  "bad" }
+local COMPILE = "src/rtc/*.c src/runtime/module.c src/runtime/link.c "
+  .. "src/runtime/image.c src/runtime/fatbin.c src/ptx/link*.c src/lua/compile*.c "
+  .. "src/lua/link.c src/lua/module.c"
+-- Not raised by a Lua program in these words: C programs see the first; the second
+-- is on the page in two lines.
+local ELSEWHERE = { ["compilation failed: %s:%d: %s%s"] = true,
+  ["nvJitLink: %s (result %d)"] = true }
 
 describe("docs/compiling.md", function()
   local page = files.read(PATH)
@@ -118,7 +129,12 @@ print(select(2, pcall(require "tpstream".compile, "x", { options = { "-?" } })))
   end
 
   it("words as the sources do what other machines say", function()
-    local patterns = formats "src/rtc/*.c src/runtime/*.c src/lua/*.c"
+    local patterns = {}
+    for literal in sources "src/rtc/*.c src/runtime/*.c src/lua/*.c"
+      :gmatch '"([^"\n]+)"' do
+      local pattern = pattern_of(literal)
+      if pattern then patterns[#patterns + 1] = "^" .. pattern .. "$" end
+    end
     local function is_known(text)
       text = text:gsub("^kernel '.-': ", ""):gsub("^argument #.-: ", "")
       for _, pattern in ipairs(patterns) do
@@ -131,6 +147,23 @@ print(select(2, pcall(require "tpstream".compile, "x", { options = { "-?" } })))
     for _, message in ipairs(messages) do
       assert(is_known(message), "no such message: " .. message)
     end
+  end)
+
+  it("shows every message of the sources'", function()
+    local count, text = 0, sources(COMPILE)
+    for _, name in ipairs(RAISING) do
+      for call in text:gmatch("%f[%w_]" .. name .. "%b()") do
+        local format = call:match '"([^"]+)"'
+        local pattern = format and not ELSEWHERE[format] and pattern_of(format)
+        if pattern then
+          count = count + 1
+          local found = false
+          for line in page:gmatch "[^\n]+" do found = found or line:find(pattern) end
+          assert(found, "not on the page: " .. format)
+        end
+      end
+    end
+    assert.is_true(count > 60, count)
   end)
 
   it("has programs", function() assert.is_true(#programs(page) >= 22) end)

@@ -188,12 +188,8 @@ static bool is_template(lua_State *L, const char *name) {
 static int module_kernel(lua_State *L) {
   tps_module *module = self(L);
   tps_error err, other = {.code = 0};
-  size_t size;
-  tps_check_string(L, 2);
-  const char *name = lua_tolstring(L, 2, &size);
-  if (size == 0) return tps_argument_error(L, 2, "the name is empty");
-  if (strlen(name) != size)
-    return tps_argument_error(L, 2, "the name has a NUL");
+  const char *name = tps_check_string(L, 2);
+  if (*name == '\0') return tps_argument_error(L, 2, "the name is empty");
   lua_settop(L, 2);
   int code = tps_push_kernel(L, module, name, &err);
   if (code == TPS_NOT_FOUND && is_instance(name)) {
