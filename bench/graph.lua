@@ -75,7 +75,7 @@ local function repetition(work, whole)
   local total = 0
   for _ = 1, BATCHES do
     local start = now()
-    for _ = 1, BATCH do work() end
+    work(BATCH)
     local stop = now()
     if whole then stream:synchronize() else spin() end
     total = total + (whole and now() or stop) - start
@@ -100,22 +100,24 @@ local function measure(work, whole, peer)
   return median(ours), peer and median(theirs)
 end
 
+local function launch_chain(times) for _ = 1, times do chain:launch() end end
+local function launch_wide(times) for _ = 1, times do wide:launch() end end
+local function no_graph(times) for _ = 1, times do launch_all() end end
+
 local WORKS = {
-  { "launch, 100 in a row", chain, false, "graph_launch" },
-  { "launch, 10 branches of 10", wide, false, "wide_launch" },
-  { "replay, 100 in a row", chain, true, "graph_replay" },
-  { "replay, 10 branches of 10", wide, true, "wide_replay" },
-  { "launch, no graph", false, false },
-  { "replay, no graph", false, true },
+  { "launch, 100 in a row", launch_chain, false, "graph_launch" },
+  { "launch, 10 branches of 10", launch_wide, false, "wide_launch" },
+  { "replay, 100 in a row", launch_chain, true, "graph_replay" },
+  { "replay, 10 branches of 10", launch_wide, true, "wide_replay" },
+  { "launch, no graph", no_graph, false },
+  { "replay, no graph", no_graph, true },
 }
 
 print(("%s, %s"):format(tp.current_device():name(), os.date "%Y-%m-%d"))
 print(("%-28s %10s %10s %8s"):format("", "Lua [us]", "C [us]", "ratio"))
 tp.with_stream(stream, function()
   for _, work in ipairs(WORKS) do
-    local graph = work[2]
-    local ours, theirs = measure(
-      graph and function() graph:launch() end or launch_all, work[3], work[4])
+    local ours, theirs = measure(work[2], work[3], work[4])
     print(("%-28s %10.2f %10s %8s"):format(work[1], ours,
       theirs and ("%.2f"):format(theirs) or "-",
       theirs and ("%.3f"):format(ours / theirs) or "-"))

@@ -124,13 +124,20 @@ static void remember(struct tps_graph_parts *parts, tps_stream *stream) {
   parts->last_seq = stream->last_seq;
 }
 
+/* A record that is used again mostly has those of the same graph. */
+static void set_parts(tps_op *op, tps_op_list *ops) {
+  if (op->parts == ops) return;
+  tps_op_list_unref(op->parts);
+  op->parts = tps_op_list_ref(ops);
+}
+
 static int queue(tps_graph *graph, tps_stream *stream, const uint64_t *tokens,
                  tps_error *err) {
   struct tps_graph_parts *parts = graph->parts;
   tps_device *device = graph->device;
   tps_op *op = tps_op_begin(stream, TPS_OP_GRAPH, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
-  op->parts = tps_op_list_ref(parts->ops);
+  set_parts(op, parts->ops);
   int code = note_uses(op, &parts->keep, err);
   if (code == 0) code = arm(parts, stream, tokens, err);
   if (code != 0) {

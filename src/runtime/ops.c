@@ -48,7 +48,7 @@ static inline void reset(tps_op *op, const tps_stream *stream,
   op->shared = 0;
   op->queued_ns = 0;
   op->touch_count = 0;
-  if (TPS_UNLIKELY(op->parts != NULL)) drop_parts(op);
+  if (TPS_UNLIKELY(op->parts != NULL && kind != TPS_OP_GRAPH)) drop_parts(op);
   if (kind != TPS_OP_LAUNCH) {
     memset(op->grid, 0, sizeof op->grid);
     memset(op->block, 0, sizeof op->block);
