@@ -123,3 +123,32 @@ tp.with_stream(stream, function()
       theirs and ("%.3f"):format(ours / theirs) or "-"))
   end
 end)
+
+-- Branches by the thousand, one kernel each: captured, joined, launched.
+local function branches(n)
+  local one = {}
+  for i = 1, n do one[i] = tp.Stream() end
+  local begun = now()
+  local graph = tp.capture(stream, function()
+    for i = 1, n do
+      one[i]:wait_stream(stream)
+      tp.with_stream(one[i], launch_one)
+    end
+    stream:wait_stream(table.unpack(one))
+  end)
+  local captured = now() - begun
+  local times = {}
+  for i = 1, REPETITIONS do
+    begun = now()
+    graph:launch(stream)
+    stream:synchronize()
+    times[i] = now() - begun
+  end
+  print(("%-28s %10.0f %10.0f"):format(("%d branches"):format(n), captured,
+    median(times)))
+  graph:close()
+  for i = 1, n do one[i]:close() end
+end
+
+print(("\n%-28s %10s %10s"):format("", "capture", "launch, wait"))
+for _, n in ipairs { 1250, 2500, 5000, 10000 } do branches(n) end
