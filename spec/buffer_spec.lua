@@ -207,25 +207,39 @@ describe("making a buffer", function()
     assert.matches("'float'", text)
     assert.matches("float32", text)
     assert.matches("uint8", text)
-    message_of(tp.buffer, 5, 3)
-    message_of(tp.buffer, nil, 3)
-    message_of(tp.zeros, "", 3)
+    assert.matches("unknown element type '5'", message_of(tp.buffer, 5, 3))
+    assert.matches("bad argument #1 to 'buffer' (string expected, got nil)",
+      message_of(tp.buffer, nil, 3), 1, true)
+    assert.matches("unknown element type ''", message_of(tp.zeros, "", 3))
   end)
 
   it("refuses a bad count", function()
-    for _, bad in ipairs { -1, 0.5, 0 / 0, math.huge, math.mininteger } do
-      message_of(tp.buffer, "f32", bad)
-      message_of(tp.zeros, "f32", bad)
-      message_of(tp.pinned, "f32", bad)
+    for name, make in pairs { buffer = tp.buffer, zeros = tp.zeros,
+      pinned = tp.pinned, managed = tp.managed } do
+      local function text(...)
+        return message_of(make, "f32", ...):match(
+          "bad argument #2 to '" .. name .. "' (%b())")
+      end
+      for _, bad in ipairs { -1, math.mininteger } do
+        assert.equal(("(the count must not be negative, got %d)"):format(bad),
+          text(bad))
+      end
+      for _, bad in ipairs { 0.5, 0 / 0, math.huge } do
+        assert.equal("(number has no integer representation)", text(bad))
+      end
+      local expected = name == "zeros" and "number" or "number, table or string"
+      assert.matches("(" .. expected .. " expected, got n", text(), 1, true)
+      assert.equal("(" .. expected .. " expected, got boolean)", text(true))
     end
-    message_of(tp.buffer, "f32")
-    message_of(tp.buffer, "f32", true)
-    message_of(tp.zeros, "f32", {})
+    assert.matches("bad argument #2 to 'zeros' (number expected, got table)",
+      message_of(tp.zeros, "f32", {}), 1, true)
   end)
 
   it("refuses a count whose bytes overflow", function()
-    message_of(tp.buffer, "f64", math.maxinteger)
-    message_of(tp.buffer, "f64", 1 << 61)
+    for _, count in ipairs { math.maxinteger, 1 << 61 } do
+      assert.matches(("%d elements of float64 are more bytes than there can be")
+        :format(count), message_of(tp.buffer, "f64", count), 1, true)
+    end
   end)
 
   it("out of device memory gives the size asked for, free and total",
@@ -450,10 +464,19 @@ describe("fill", function()
 
   it("refuses what does not fit", function()
     local b <close> = tp.zeros("u8", 4)
-    for _, bad in ipairs { 256, -1, 0.5, 0 / 0, "1", {}, true } do
-      message_of(b.fill, b, bad)
+    for bad, text in pairs {
+      [256] = "256 does not fit uint8 (0 to 255)",
+      [-1] = "-1 does not fit uint8 (0 to 255)",
+      [0.5] = "0.5 is not a whole number, as uint8 takes",
+      ["1"] = "number expected, got string", [b] = "number expected, got tps",
+      [true] = "number expected, got boolean" } do
+      text = text:gsub("got tps", "got tpstream.Buffer")
+      assert.matches("bad argument #2 to 'fill' (" .. text .. ")",
+        message_of(b.fill, b, bad), 1, true)
     end
-    message_of(b.fill, b)
+    assert.matches("nan is not a whole number", message_of(b.fill, b, 0 / 0))
+    assert.matches("bad argument #2 to 'fill' (value expected)",
+      message_of(b.fill, b), 1, true)
     assert.same({ 0, 0, 0, 0 }, b:read())
   end)
 end)
@@ -549,7 +572,8 @@ describe("copy_to", function()
     local a <close> = tp.buffer("i32", { 1, 2, 3, 4 })
     a:copy_to(a, { first = 1, count = 2, at = 3 })
     assert.same({ 1, 2, 1, 2 }, a:read())
-    message_of(a.copy_to, a, a, { first = 1, count = 3, at = 2 })
+    assert.matches("source and destination of a copy overlap",
+      message_of(a.copy_to, a, a, { first = 1, count = 3, at = 2 }))
   end)
 end)
 
@@ -572,7 +596,8 @@ describe("a slice", function()
     local s <close> = b:slice(2, 4)
     local t <close> = s:slice(2, 2)
     assert.same({ 3, 4 }, t:read())
-    message_of(s.slice, s, 2, 4)
+    assert.matches("range 2..5 of a buffer of 4 elements",
+      message_of(s.slice, s, 2, 4), 1, true)
   end)
 
   it("closed leaves the others alone", function()
@@ -626,21 +651,33 @@ describe("pinned memory", function()
     local h <close> = tp.pinned("f32", 3)
     for _, bad in ipairs { 0, 4, -1, math.maxinteger } do
       local text = message_of(function() return h[bad] end)
-      assert.matches(tostring(bad), text, 1, true)
-      assert.matches("3", text)
-      message_of(function() h[bad] = 1 end)
+      local expected = ("index %d of a buffer of 3 elements"):format(bad)
+      assert.matches(expected, text, 1, true)
+      assert.matches(expected, message_of(function() h[bad] = 1 end), 1, true)
     end
-    message_of(function() return h[1.5] end)
-    message_of(function() h.name = 1 end)
-    message_of(function() return h.nonsense() end)
+    assert.matches("index 1.5 is not a whole number",
+      message_of(function() return h[1.5] end))
+    assert.matches("attempt to set a field of a buffer",
+      message_of(function() h.name = 1 end))
+    assert.matches("attempt to call a nil value",
+      message_of(function() return h.nonsense() end))
   end)
 
   it("checks what is written", function()
     local h <close> = tp.pinned("u8", 2)
-    for _, bad in ipairs { 256, -1, 0.5, "1", {}, 0 / 0 } do
-      message_of(function() h[1] = bad end)
+    for bad, text in pairs {
+      [256] = "256 does not fit uint8 (0 to 255)",
+      [-1] = "-1 does not fit uint8 (0 to 255)",
+      [0.5] = "0.5 is not a whole number, as uint8 takes",
+      ["1"] = "number expected, got string" } do
+      assert.matches("buffer_spec.lua:%d+: element 1: ",
+        message_of(function() h[1] = bad end))
+      assert.matches(text, message_of(function() h[1] = bad end), 1, true)
     end
-    message_of(function() h[1] = nil end)
+    assert.matches("nan is not a whole number",
+      message_of(function() h[1] = 0 / 0 end))
+    assert.matches("element 1: number expected, got nil",
+      message_of(function() h[1] = nil end))
     assert.equal(0, h[1])
   end)
 
@@ -653,9 +690,12 @@ describe("pinned memory", function()
 
   it("device memory is not indexed", function()
     local b <close> = tp.zeros("f32", 2)
-    local text = message_of(function() return b[1] end)
-    assert.matches("read", text)
-    message_of(function() b[1] = 1 end)
+    for _, call in ipairs { function() return b[1] end,
+      function() b[1] = 1 end } do
+      assert.matches("buffer_spec.lua:%d+: elements of device memory can't be "
+        .. "had by index: use read and write, or pinned memory$",
+        message_of(call))
+    end
   end)
 end)
 

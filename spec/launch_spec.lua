@@ -133,8 +133,11 @@ describe("a scalar argument", function()
     launch("take_f32", one, o, 0 / 0)
     local r = o:read()[1]
     assert.is_true(r ~= r)
-    for _, bad in ipairs { 1e39, "1", true, {} } do
-      message_of(launch, "take_f32", one, o, bad)
+    assert.matches("argument #2 (float): 1e+39 does not fit float32",
+      message_of(launch, "take_f32", one, o, 1e39), 1, true)
+    for _, bad in ipairs { "1", true, {} } do
+      assert.matches("argument #2 (float): number expected, got " .. type(bad),
+        message_of(launch, "take_f32", one, o, bad), 1, true)
     end
   end)
 
@@ -156,7 +159,8 @@ describe("a scalar argument", function()
       local text = message_of(launch, "take_bool", one, o, bad)
       assert.matches("bool", text)
     end
-    message_of(launch, "take_bool", one, o, nil)
+    assert.matches("argument #2 (bool): boolean expected, got nil",
+      message_of(launch, "take_bool", one, o, nil), 1, true)
   end)
 
   it("char* takes int8 and uint8", function()
@@ -177,8 +181,11 @@ describe("a scalar argument", function()
       assert.matches("16", text)
       assert.matches(tostring(#bad), text)
     end
-    message_of(launch, "take_pair", one, o, 5)
-    message_of(launch, "take_pair", one, o, nil)
+    for _, bad in ipairs { 5, {}, true } do
+      assert.matches("argument #2 (Pair): string of 16 bytes expected, got "
+        .. type(bad), message_of(launch, "take_pair", one, o, bad), 1, true)
+    end
+    assert.matches("got nil", message_of(launch, "take_pair", one, o, nil))
   end)
 end)
 
@@ -191,7 +198,8 @@ describe("a pointer argument", function()
     launch("is_null", one, o, x)
     assert.same({ 0 }, o:read())
     local kernel <close> = module:kernel "is_null"
-    message_of(kernel.launch, kernel, one, o) -- not given is not nil
+    assert.matches("2 arguments expected, got 1", -- not given is not nil
+      message_of(kernel.launch, kernel, one, o))
   end)
 
   it("checks the element type", function()
@@ -203,10 +211,17 @@ describe("a pointer argument", function()
     assert.matches("1", text)
     assert.matches("int", text)
     assert.matches("float32", text)
-    message_of(launch, "take_u32", one, i, 1)
-    message_of(launch, "is_null", one, i, d)
-    message_of(launch, "take_bool", one, i, true)
-    message_of(launch, "mixed", one, i, 1, f)
+    for _, case in ipairs {
+      { "#1 (unsigned int*): ", "int32", "take_u32", i, 1 },
+      { "#2 (float const*): ", "float64", "is_null", i, d },
+      { "#1 (bool*): ", "int32", "take_bool", i, true },
+      { "#3 (double const*): ", "float32", "mixed", i, 1, f },
+    } do
+      text = message_of(launch, case[3], one, table.unpack(case, 4))
+      assert.matches(("kernel '%s': argument %s"):format(case[3], case[1]), text,
+        1, true)
+      assert.matches(case[2], text, 1, true)
+    end
     launch("mixed", one, i, 9, d)
     assert.equal(9, i:read()[1])
   end)
@@ -217,7 +232,8 @@ describe("a pointer argument", function()
     launch("vectors", one, o, p)
     assert.same({ 0, 0, 0, 2.5 }, o:read())
     local i <close> = tp.zeros("i32", 4)
-    message_of(launch, "vectors", one, i, p)
+    assert.matches("argument #1 (float4*): ", message_of(launch, "vectors", one,
+      i, p), 1, true)
   end)
 
   it("to void or a struct takes anything", function()
@@ -299,7 +315,8 @@ describe("the number of arguments", function()
     assert.matches("2", text)
     assert.matches("3", text)
     launch("nothing", one)
-    message_of(launch, "nothing", one, 1)
+    assert.matches("kernel 'nothing': 0 arguments expected, got 1",
+      message_of(launch, "nothing", one, 1))
   end)
 end)
 
@@ -521,8 +538,9 @@ describe("bind", function()
     local other = m:kernel "nothing"
     local gone = other:bind(one)
     m:close()
-    message_of(gone)
-    message_of(other.launch, other, one)
+    assert.matches("attempt to use a closed kernel", message_of(gone))
+    assert.matches("attempt to use a closed kernel",
+      message_of(other.launch, other, one))
   end)
 
   it("makes no garbage on the fast path", function()
@@ -595,10 +613,14 @@ describe("a kernel", function()
   end)
 
   it("refuses a name that is no string", function()
-    message_of(module.kernel, module, nil)
-    message_of(module.kernel, module, {})
-    message_of(module.kernel, module, "")
-    message_of(module.kernel, module, "a\0b")
+    for _, bad in ipairs { {}, true } do
+      assert.matches("string expected, got " .. type(bad),
+        message_of(module.kernel, module, bad))
+    end
+    assert.matches("string expected, got n", message_of(module.kernel, module))
+    assert.matches("the name is empty", message_of(module.kernel, module, ""))
+    assert.matches("must not contain NUL",
+      message_of(module.kernel, module, "a\0b"))
   end)
 
   it("describes its parameters", function()
