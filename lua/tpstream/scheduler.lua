@@ -6,21 +6,15 @@
 -- what only C can do: now() in ms, due() runs callbacks and tells those whose
 -- wait is over, sleep([ms]), fd(), arm([ms]), load(name) → a file beside this one,
 -- watch(x, task) → for a Stream or Event: true if it is done, else false, and the
--- task will be in a list that woken gets.
---
--- A wait is a table: its elements, numbered, are the functions that end them
--- (false once they have been called), `task` who waits, `outside` how many
--- elements are no tasks, `told` what is done when one has ended. What is awaited
--- has __await(x, done) in its metatable; see src/lua/state.h.
+-- task will be in a list that woken gets. What tasks wait for is in waits.lua.
 local tp, host = ...
-local where, misuse, type_name, check_callable = host.load "misuse" ()
-local add_timer, next_time, take_timer = host.load "timers" ()
+local _, misuse, type_name, check_callable = host.load "misuse" ()
 local debug, error, pcall, select, setmetatable = debug, error, pcall, select,
   setmetatable
 local getmetatable = debug.getmetatable
 local pack, unpack, remove, insert = table.pack, table.unpack, table.remove,
   table.insert
-local yield, running, status, close, isyieldable = coroutine.yield,
+local running, status, close, isyieldable =
   coroutine.running, coroutine.status, coroutine.close, coroutine.isyieldable
 local scope = host.scope
 local inherit, disinherit, resume, within, prepare = scope.inherit,
@@ -34,14 +28,10 @@ local stepping = false -- in tp.run or tp.poll
 local foreign = false -- tp.wakeup_fd has been called
 local live, live_count = {}, 0 -- the set of tasks that have not ended
 local first, last -- of those that can go on, a list by task.next
-local outside = 0 -- elements of waits that are no tasks
 local failed, failure = false, nil -- the first error that nobody waited for
 local told -- {error, traceback}: the last of those, ever
 local ids = 0
 local NONE = { n = 0 } -- results of most
--- task.wait of those who wait for just one Stream or Event, for their time, and of
--- those whose device has failed: the error is in task.results then.
-local DEVICE, TIME, LOST = {}, {}, {}
 local CANCELLED = { n = 2, "the task was cancelled", true }
 local NO_MEMORY = { n = 1, "not enough memory" }
 
@@ -88,8 +78,6 @@ local function check_task(name)
   misuse("tp.%s outside a task (tp.run and tp.spawn make tasks)", name)
 end
 
--- ---- waits -----------------------------------------------------------------
-
 -- Allocates nothing, as the end of every wait: no task is lost for want of memory.
 local function enqueue(task)
   task.state = "ready"
@@ -98,240 +86,8 @@ local function enqueue(task)
   if foreign and not stepping then host.arm(0) end
 end
 
--- The wait is over, or its time: its task goes on if it sleeps already.
-local function wake(w)
-  if not w.asleep then return end
-  w.asleep = false
-  w.task.wait = false
-  enqueue(w.task)
-end
-
-local function suspend(w)
-  local task = w.task
-  w.asleep = true
-  task.wait, task.state = w, "waiting"
-  yield()
-end
-
--- Its turn comes again when the others have had theirs.
-local function take_turns(task)
-  enqueue(task)
-  yield()
-end
-
--- Tells those in the list that what they wait for is done, or the error; again, if it
--- fails for want of memory, those that are still there.
-local function woken(list, ok, object)
-  for i = 1, #list do
-    local waiter = list[i]
-    if type(waiter) == "function" then
-      if ok then waiter(true) else waiter(false, object, true) end
-    elseif waiter and waiter.wait == DEVICE then
-      outside = outside - 1
-      waiter.wait = not ok and LOST
-      if not ok then waiter.results = object end
-      enqueue(waiter)
-    end
-    list[i] = false
-  end
-end
-
--- Ends what is left of it. All are stopped, whatever one of them raises.
-local function abandon(w)
-  local stops = w.stops
-  w.asleep, w.stops = false, false
-  outside = outside - w.outside
-  w.outside = 0
-  for i = 1, w.n do w[i] = false end
-  if not stops then return end
-  for i = 1, w.n do
-    if stops[i] then
-      local ok, object = pcall(stops[i])
-      if not ok then complain("giving up a wait", object) end
-    end
-  end
-end
-
--- Begins to wait for x as element i. What it comes to is told as a table, as
--- table.pack makes it: arguments without end would not fit the stack.
-local function begin(w, i, x)
-  local inside = getmetatable(x) == TASK
-  local counted = false
-  local function done(ok, ...) -- again, if it fails for want of memory
-    if not w[i] then return false end
-    local r = inside and (...) or select("#", ...) > 0 and pack(...) or NONE
-    w[i] = false
-    if w.stops then w.stops[i] = nil end
-    if counted then
-      counted = false
-      w.outside = w.outside - 1
-      outside = outside - 1
-    end
-    w:told(i, ok, r)
-    return true
-  end
-  w[i] = done
-  local stop = getmetatable(x).__await(x, done)
-  if not w[i] then return end
-  if stop then
-    w.stops = w.stops or {}
-    w.stops[i] = stop
-  end
-  if not inside then
-    counted = true
-    w.outside = w.outside + 1
-    outside = outside + 1
-  end
-end
-
-local function settle(w, ok, r)
-  w.over, w.results = ok and "done" or "failed", r
-  wake(w)
-end
-
-local function told_one(w, _, ok, r)
-  if not w.over then settle(w, ok, r) end
-end
-
-local function told_any(w, i, ok, r)
-  if w.over then return end
-  w.which = i
-  settle(w, ok, r)
-  abandon(w)
-end
-
-local function told_all(w, i, ok, r)
-  if w.over then return end
-  if not ok then
-    settle(w, false, r)
-    return abandon(w)
-  end
-  w.values[i] = r[1]
-  w.left = w.left - 1
-  if w.left == 0 then settle(w, true, w.values) end
-end
-
--- An error that came without a place of its own (from a fault, from task:cancel)
--- gets the caller's. Others may be told the same one.
-local function raise_here(object)
-  if type(object) ~= "table" then error(where() .. object, 0) end
-  local own = setmetatable({}, getmetatable(object))
-  for key, value in next, object do own[key] = value end
-  own.position = where():gsub(": $", "")
-  error(own, 0)
-end
-
--- What the wait has come to.
-local function result(w)
-  if not w.over then suspend(w) end
-  local r = w.results
-  if w.over == "done" then
-    if w.which then return w.which, unpack(r, 1, r.n) end
-    return unpack(r, 1, r.n)
-  end
-  if r[2] then raise_here(r[1]) end
-  error(r[1], 0)
-end
-
-local function check_awaitable(task, name, i, x)
-  local meta = getmetatable(x)
-  if type(meta) ~= "table" or not meta.__await then
-    misuse("bad argument #%d to '%s' (awaitable expected, got %s)", i, name,
-      type_name(x))
-  elseif x == task then
-    misuse("tp.%s: the task waits for itself", name)
-  end
-end
-
-local function begin_all(w, ...)
-  for i = 1, w.n do check_awaitable(w.task, w.name, i, (select(i, ...))) end
-  for i = 1, w.n do
-    if w.over then return end
-    local ok, object = pcall(begin, w, i, (select(i, ...)))
-    if not ok then
-      abandon(w)
-      error(object, 0)
-    end
-  end
-end
-
--- Sleeps until woken; most waits are for a Stream or Event, and need no table.
-local function watched(task)
-  outside = outside + 1
-  task.wait, task.state = DEVICE, "waiting"
-  yield()
-  if task.wait == LOST then
-    local object = task.results
-    task.wait, task.results = false, NONE
-    raise_here(object)
-  end
-end
-
-function tp.await(...)
-  local task = check_task "await"
-  local x = ...
-  local over = host.watch(x, task)
-  if over then return take_turns(task) end
-  if over == false then return watched(task) end
-  check_awaitable(task, "await", 1, x)
-  local w = {
-    false, n = 1, outside = 0, task = task, told = told_one, on = x,
-    asleep = false, over = false, results = NONE,
-  }
-  begin(w, 1, x)
-  return result(w)
-end
-
-function tp.await_any(...)
-  local w = {
-    n = select("#", ...), outside = 0, task = check_task "await_any",
-    told = told_any, name = "await_any", results = NONE,
-  }
-  if w.n == 0 then
-    misuse "bad argument #1 to 'await_any' (awaitable expected, got no value)"
-  end
-  begin_all(w, ...)
-  return result(w)
-end
-
-function tp.await_all(...)
-  local n = select("#", ...)
-  local w = {
-    n = n, outside = 0, task = check_task "await_all", told = told_all,
-    name = "await_all", left = n, values = { n = n }, results = NONE,
-  }
-  if n == 0 then return end
-  begin_all(w, ...)
-  return result(w)
-end
-
--- ---- time ------------------------------------------------------------------
-
-local function wake_sleepers()
-  local at = next_time()
-  if not at then return end
-  local now = host.now()
-  while at and at <= now do
-    local task = take_timer()
-    task.wait = false
-    enqueue(task)
-    at = next_time()
-  end
-end
-
-function tp.sleep(ms)
-  local task = check_task "sleep"
-  if type(ms) ~= "number" then
-    misuse("bad argument #1 to 'sleep' (number expected, got %s)",
-      type_name(ms))
-  elseif not (ms >= 0) then
-    misuse("bad argument #1 to 'sleep' (%s ms: at least 0 expected)", ms)
-  end
-  if ms == 0 then return take_turns(task) end
-  add_timer(host.now() + ms, task)
-  task.wait, task.state = TIME, "waiting"
-  yield()
-end
+local waits = host.load "waits" (tp, host, TASK, NONE, check_task, enqueue, complain)
+local next_time, wake_sleepers = waits.next_time, waits.wake_sleepers
 
 -- ---- tasks -----------------------------------------------------------------
 
@@ -500,7 +256,7 @@ end
 -- Until something is due.
 local function idle()
   local at = next_time()
-  if not at and outside == 0 then deadlock() end
+  if not at and waits.only_tasks() then deadlock() end
   host.sleep(at and at - host.now())
 end
 
@@ -536,12 +292,9 @@ function Task:cancel()
   if status(self.co) ~= "suspended" then
     misuse "a task that is running can't be cancelled"
   end
-  local w = self.wait
-  self.wait = false
   retire(self, "cancelled")
   self.results = CANCELLED
-  if w == DEVICE then outside = outside - 1
-  elseif w and w ~= LOST and w ~= TIME then abandon(w) end
+  waits.give_up(self)
   tell_waiters(self, false, CANCELLED)
   local ok, object = close_rest(self)
   if not ok then error(object, 0) end
@@ -605,4 +358,4 @@ local function trace_of(message)
   return told and rawequal(told[1], message) and told[2] or nil
 end
 
-return count_live, trace_of, woken
+return count_live, trace_of, waits.woken
