@@ -21,14 +21,17 @@ describe("an event", function()
     local a <close> = tp.Event(true)
     local b <close> = tp.Event { enable_timing = true, blocking = true }
     local c <close> = tp.Event { interprocess = true }
-    assert.matches("Event", tostring(a) .. tostring(b) .. tostring(c))
+    for _, e in ipairs { a, b } do
+      assert.matches("^tpstream.Event %(not recorded, id %d+, timing%)$", tostring(e))
+    end
+    assert.matches("^tpstream.Event %(not recorded, id %d+%)$", tostring(c))
+    a:record()
+    assert.matches("^tpstream.Event %(%a+:%d, id %d+, timing%)$", tostring(a))
   end)
 
   it("refuses interprocess with timing", function()
-    local text = message_of(tp.Event,
-      { interprocess = true, enable_timing = true })
-    assert.matches("interprocess", text)
-    assert.matches("timing", text)
+    assert.matches("an interprocess event can't have timing (enable_timing)",
+      message_of(tp.Event, { interprocess = true, enable_timing = true }), 1, true)
   end)
 
   it("names an unknown option and those there are", function()

@@ -319,8 +319,8 @@ report(wait)]]
         assert.matches("program.cu:3", f.text, 1, true)
         assert.matches("block %(%d,0,0%)", f.text)
         assert.matches("thread %(%d,0,0%)", f.text)
-        assert.matches("0 bytes after", f.text)
-        assert.matches("40", f.text)
+        assert.matches("0 bytes after the nearest allocation at 0x%x+ of 40 bytes",
+          f.text)
         assert.matches(r.path .. ":" .. LINES + 1, f.text, 1, true)
       end)
 

@@ -54,7 +54,11 @@ static const char *text_option(lua_State *L, int index, const char *name,
 }
 
 static const char *arch_option(lua_State *L, int index, int anchors) {
-  if (tps_option(L, index, "arch") == LUA_TNUMBER) {
+  int type = tps_option(L, index, "arch");
+  if (type != LUA_TNIL && type != LUA_TSTRING && type != LUA_TNUMBER)
+    tps_option_error(L, index, "arch", "number or string expected, got %s",
+                     tps_type_name(L, -1));
+  if (type == LUA_TNUMBER) {
     lua_Integer number = tps_option_integer(L, index, "arch", 0);
     lua_pushfstring(L, "%I", (LUAI_UACINT)number);
     const char *text = keep(L, anchors);
@@ -92,8 +96,8 @@ static const char *const *list_option(lua_State *L, int index, const char *name,
     return one;
   }
   if (type != LUA_TTABLE)
-    tps_option_error(L, index, name, "table expected, got %s",
-                     tps_type_name(L, -1));
+    tps_option_error(L, index, name, "%stable expected, got %s",
+                     single ? "string or " : "", tps_type_name(L, -1));
   size_t n = lua_rawlen(L, -1);
   check_array(L, index, name, n);
   const char **list = (const char **)keep_array(L, anchors, n, sizeof *list);
