@@ -139,8 +139,8 @@ describe("require", function()
       local ok, err = pcall(function() return require "tpstream".Stream() end)
       print(ok, err)]], { TPSTREAM_DEVICE = "sim:7" })
     assert.matches("^false\t", r.stdout)
-    assert.matches("TPSTREAM_DEVICE is 'sim:7': no device sim:7: %d sim devices? %l+ visible",
-      r.stdout)
+    assert.matches("TPSTREAM_DEVICE is 'sim:7': no device sim:7: %d sim devices? "
+      .. "%l+ visible", r.stdout)
   end)
 
   it("names the variable that chose a device that is not there", function()
