@@ -488,13 +488,17 @@ describe("a module", function()
       __global__ void f(int *o) { o[0] = 1; }
       __global__ void f(float *o) { o[0] = 2; }
       __global__ void g(int *o) { o[0] = 3; }]]
-    local names = {}
-    for _, n in ipairs(m:kernels()) do names[n] = true end
-    assert.is_true(names.g)
-    local text = failure(m.kernel, m, "f")
-    assert.matches("float", text)
-    assert.matches("int", text)
-    text = failure(m.kernel, m, "h")
+    local names = m:kernels()
+    table.sort(names)
+    assert.same({ "f(float*)", "f(int*)", "g" }, names)
+    for _, name in ipairs(names) do
+      local k <close> = m:kernel(name)
+      assert.equal("tpstream.Kernel (" .. (name == "g" and "g(int*)" or name) .. ")",
+        tostring(k))
+    end
+    assert.matches("several kernels 'f': ask for one of 'f(int*)', 'f(float*)'",
+      failure(m.kernel, m, "f"), 1, true)
+    local text = failure(m.kernel, m, "h")
     assert.matches("'f(int*)'", text, 1, true)
     assert.matches("'f(float*)'", text, 1, true)
     local o <close> = tp.zeros("f32", 1)
@@ -522,9 +526,15 @@ describe("a module", function()
     local f <close> = tp.zeros("f32", 1)
     bytes:launch(one, o, 200, true)
     assert.same({ 200 }, o:read())
-    assert.matches("65536", failure(bytes.launch, bytes, one, o, 65536, true))
-    assert.matches("bool", failure(bytes.launch, bytes, one, o, 1, 1))
-    assert.matches("float32", failure(bytes.launch, bytes, one, f, 1, true))
+    for _, case in ipairs {
+      { "#2 (unsigned short): 65536 does not fit uint16", o, 65536, true },
+      { "#3 (bool): boolean expected, got number", o, 1, 1 },
+      { "#1 (unsigned char*): a buffer of uint8 expected, got one of float32", f, 1,
+        true },
+    } do
+      assert.matches("kernel 'c_bytes': argument " .. case[1],
+        failure(bytes.launch, bytes, one, table.unpack(case, 2)), 1, true)
+    end
     local pair <close> = m:kernel "c_pair"
     local d <close> = tp.zeros("f64", 1)
     pair:launch(one, d, string.pack("<bxxxxxxxd", 3, 0.25))
@@ -548,9 +558,8 @@ describe("a module", function()
     local d0, d1 = string.unpack("<dd", d:bytes())
     assert.equal(0, d0)
     assert.equal(3, d1)
-    local text = failure(m.global, m, "nope")
-    assert.matches("'nope'", text)
-    assert.matches("counter", text)
+    assert.matches("no variable 'countr' in the module (it has 'counter', ",
+      failure(m.global, m, "countr"), 1, true)
   end)
 
   it("has globals of the type that the source gives them", function()
@@ -601,6 +610,22 @@ describe("a module", function()
     assert.equal(3, count("plain", i))
     local counter <close> = m:global "counter"
     assert.same({ 3 }, counter:read())
+  end)
+
+  it("closes the kernels of its instances, too", function()
+    local m = tp.compile [[
+      template <class T> __global__ void put(T *o) { o[0] = 4; }]]
+    local put, again = m:kernel "put<int>", m:kernel "put<int>"
+    local go = put:bind { grid = 1, block = 1 }
+    local o <close> = tp.zeros("i32", 1)
+    go(o)
+    m:close()
+    assert.same({ 4 }, o:read())
+    for _, call in ipairs { go, function(...)
+      again:launch({ grid = 1, block = 1 }, ...)
+    end, function() again:params() end } do
+      assert.matches("attempt to use a closed kernel", failure(call, o))
+    end
   end)
 
   it("of two compiles of one source have variables of their own", function()

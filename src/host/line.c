@@ -204,8 +204,8 @@ static void got(char *line) {
 static bool wait_for_line(void) {
   struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
   while (!done) {
-    int ready = poll(&keys, 1, -1);
     if (host_interrupted()) return false;
+    int ready = poll(&keys, 1, -1);
     if (ready > 0) rl.callback_read_char();
     else if (ready < 0 && errno != EINTR) return true;
   }
