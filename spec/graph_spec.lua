@@ -262,6 +262,38 @@ describe("fork and join", function()
     assert.same({ 1, 2, 3, 4 }, b:read())
   end)
 
+  it("by barriers of many streams, again and again", function()
+    local n, rounds = os.getenv "TPSTREAM_GC_STRESS" and 6 or 60, 4
+    local first = {}
+    for i = 1, n do first[i] = i * i end
+    local a <close> = tp.buffer("i32", first)
+    local b <close> = tp.zeros("i32", n)
+    local s <close> = tp.Stream()
+    local streams = { s }
+    for i = 2, n do streams[i] = tp.Stream() end
+    s:wait_stream(tp.current_stream())
+    local copy = gate.kernel "copy"
+    local g <close> = tp.capture(s, function()
+      for i = 2, n do streams[i]:wait_stream(s) end
+      local from, to = a, b
+      for _ = 1, rounds do -- each takes its neighbour's
+        for i, t in ipairs(streams) do
+          copy:launch({ grid = 1, block = 1, stream = t },
+            from:slice(i % n + 1, 1), to:slice(i, 1), 1)
+        end
+        tp.barrier(s, table.unpack(streams)) -- s twice
+        from, to = to, from
+      end
+    end)
+    copy:close()
+    assert.equal(rounds * n, #g:nodes())
+    assert.equal(n, #g:nodes()[rounds * n].dependencies)
+    g:launch(s)
+    local r = tp.with_stream(s, a.read, a)
+    for i = 1, n do assert.equal(first[(i + rounds - 1) % n + 1], r[i]) end
+    for i = 2, n do streams[i]:close() end
+  end)
+
   it("of an event recorded again mean the later place", function()
     local b <close> = tp.zeros("i32", 1)
     local s <close> = tp.Stream()

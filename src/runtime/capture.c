@@ -377,7 +377,22 @@ int tps_capture_wait_stream(tps_stream *stream, tps_stream *other,
   return code == 0 ? add_tips(branch, from->tips, from->tip_count, err) : code;
 }
 
-/* Nothing is queued meanwhile, so that all end with the tips of all. */
+/* Instead of its own the branch has the tips of the other one. */
+static int take_tips(tps_branch *branch, const tps_branch *from,
+                     tps_error *err) {
+  uint32_t count = from->tip_count;
+  uint32_t *tips = malloc((count + 1) * sizeof *tips);
+  if (tips == NULL) return tps_out_of_host_memory(err);
+  if (count > 0) memcpy(tips, from->tips, count * sizeof *tips);
+  free(branch->tips);
+  branch->tips = tips;
+  branch->tip_count = count;
+  branch->tip_capacity = count + 1;
+  return 0;
+}
+
+/* The first waits for all; nothing is queued meanwhile, so the others, which wait
+ * for all as well, come to where it is. */
 int tps_capture_barrier(tps_stream *const *streams, size_t count,
                         tps_error *err) {
   int code = 0;
@@ -387,10 +402,12 @@ int tps_capture_barrier(tps_stream *const *streams, size_t count,
                       "stream %llu is not part of the capture, as others of "
                       "this barrier are",
                       (unsigned long long)streams[i]->id);
-  for (size_t i = 0; i < count; i++)
-    for (size_t j = 0; j < count && code == 0; j++)
-      if (streams[i] != streams[j])
-        code = tps_capture_wait_stream(streams[i], streams[j], err);
+  for (size_t i = 1; i < count && code == 0; i++)
+    code = tps_capture_wait_stream(streams[0], streams[i], err);
+  for (size_t i = 1; i < count && code == 0; i++)
+    if (streams[i] != streams[0])
+      code =
+          take_tips(streams[i]->parts->branch, streams[0]->parts->branch, err);
   return code;
 }
 
