@@ -6,6 +6,8 @@
  * in a forked child; so those tests come first, before this process has a
  * thread of the simulated device's.
  *
+ * The last two also run on a GPU: states_test each_state_has_its_own cuda.
+ *
  * Without TPS_EVERY a sanitized build tries some of the orders only.
  */
 #include <setjmp.h>
@@ -56,12 +58,14 @@ static void warn(void *data, const char *text, int more) {
   _exit(3);
 }
 
+static const char *device = "sim";
+
 static lua_State *open_state(void) {
   lua_State *L = luaL_newstate();
   if (L == NULL) abort();
   lua_setwarnf(L, warn, NULL);
   luaL_openlibs(L);
-  lua_pushliteral(L, "sim");
+  lua_pushstring(L, device);
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.device");
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
   lua_pushcfunction(L, luaopen_tpstream);
@@ -371,7 +375,10 @@ static void each_state_has_its_own(void **state) {
   lua_close(a);
 }
 
-int main(void) {
+/* states_test [TEST [DEVICE]] */
+int main(int argc, char **argv) {
+  if (argc > 1) cmocka_set_test_filter(argv[1]);
+  if (argc > 2) device = argv[2];
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(at_the_end),
       cmocka_unit_test(by_exit),
