@@ -489,6 +489,8 @@ describe("the prompt on a terminal", function()
       "tp = require 'tpstream'\ntp.set\9\9\9\n"))
     assert.matches("> math.no_such_field\n", (typed "math.no_such_f\9ield\n"))
     assert.matches("> _VERSION\nLua 5.4\n", (typed "_VE\9\n"))
+    assert.matches("\nin Lua 5.4\n", (typed "'in '.._VE\9\n"))
+    assert.matches("\n13%.14", (typed "1 ..math.p\9i\n"))
     assert.matches("\nrepeat\n", (typed "('repea\9t')\n")) -- no file of that name
   end)
 

@@ -62,6 +62,8 @@ end
 
 return function(before, word)
   if in_string(before) then return nil end
+  local head, rest = word:match "^(.*%.%.)(.*)$" -- what is concatenated before
+  head, word = head or "", rest or word
   local path, mark, begun = word:match "^(.-)([.:]?)([%a_]?[%w_]*)$"
   local value, found, words = _G, {}, {}
   for name in path:gmatch "[^.:]+" do value = field(value, name) end
@@ -77,7 +79,7 @@ return function(before, word)
     for key, what in next, t do add(key, what) end
   end
   if mark == "" then for key in pairs(KEYWORDS) do add(key) end end
-  for key in pairs(found) do words[#words + 1] = path .. mark .. key end
+  for key in pairs(found) do words[#words + 1] = head .. path .. mark .. key end
   table.sort(words)
   return words
 end

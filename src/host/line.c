@@ -33,9 +33,11 @@ static struct {
   int (*read_history)(const char *path);
   int (*history_truncate_file)(const char *path, int lines);
   char **(**attempted_completion_function)(const char *, int, int);
-  const char **readline_name, **basic_word_break_characters, **library_version;
+  const char **readline_name, **library_version;
+  const char **basic_word_break_characters, **basic_quote_characters;
   char **line_buffer;
-  int *catch_signals, *attempted_completion_over, *completion_append_character;
+  int *catch_signals, *attempted_completion_over;
+  int *completion_append_character;
 } rl;
 
 static lua_State *state;   /* whose names complete words */
@@ -61,7 +63,7 @@ static bool bind_all(void) {
          BIND(readline_name) && BIND(basic_word_break_characters) &&
          BIND(library_version) && BIND(line_buffer) && BIND(catch_signals) &&
          BIND(attempted_completion_over) && BIND(completion_append_character) &&
-         bind("add_history", &rl.add_history) &&
+         BIND(basic_quote_characters) && bind("add_history", &rl.add_history) &&
          bind("read_history", &rl.read_history) &&
          bind("history_truncate_file", &rl.history_truncate_file);
 #undef BIND
@@ -188,6 +190,7 @@ bool host_line_open(lua_State *L) {
   *rl.readline_name = "tpstream";
   *rl.catch_signals = 0; /* Ctrl-C is ours */
   *rl.basic_word_break_characters = " \t\n\"'\\><=;+-*/%^~#{}()[],?!&|";
+  *rl.basic_quote_characters = ""; /* none is to be added behind a word */
   *rl.attempted_completion_function = complete;
   open_history();
   state = L;
