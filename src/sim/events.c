@@ -48,13 +48,13 @@ void tps_sim_event_destroy(tps_device *face, tps_device_event *handle) {
   free(event);
 }
 
-/* The event will hold the record, too. */
+/* The event will hold the record, too. The lock may be held. */
 tps_sim_task *tps_sim_record_task(tps_sim_device *device, tps_op *op) {
-  tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_RECORD, op);
   tps_sim_record *record = calloc(1, sizeof *record);
-  if (task == NULL || record == NULL) {
+  if (record == NULL) return NULL;
+  tps_sim_task *task = tps_sim_task_new(device, TPS_SIM_TASK_RECORD, op);
+  if (task == NULL) {
     free(record);
-    if (task != NULL) tps_sim_discard(task);
     return NULL;
   }
   record->refs = 1;
