@@ -58,7 +58,10 @@ static void drop(callback *c) {
   if (c->previous != NULL) c->previous->next = c->next;
   else inbox->first = c->next;
   if (c->place != NULL) *c->place = NULL;
-  if (c->stream != NULL) tps_stream_unhold(c->stream);
+  if (c->stream != NULL) {
+    c->stream->parts->local->callbacks--;
+    tps_stream_unhold(c->stream);
+  }
   release(c);
 }
 
@@ -102,7 +105,10 @@ static callback *new_callback(tps_context *context, tps_stream *stream,
   c->inbox = inbox;
   c->token = token;
   c->stream = stream;
-  if (stream != NULL) tps_stream_hold(stream);
+  if (stream != NULL) {
+    stream->parts->local->callbacks++;
+    tps_stream_hold(stream);
+  }
   append(inbox, c);
   return c;
 }
@@ -357,12 +363,25 @@ static void lose(callback *c) {
   drop(c);
 }
 
+tps_local *tps_inbox_lost(const tps_context *context) {
+  tps_local *local = context->parts->locals;
+  while (local != NULL &&
+         (local->callbacks == 0 || !tps_faulted(local->device)))
+    local = local->next;
+  return local;
+}
+
+/* The first of a part that has some. */
+static callback *first_of(const tps_local *local) {
+  callback *c = local->context->parts->inbox->first;
+  while (c->stream == NULL || c->stream->parts->local != local) c = c->next;
+  return c;
+}
+
 bool tps_callback_lose(tps_context *context, uint64_t *token, tps_error *err) {
-  struct tps_inbox *inbox = context->parts->inbox;
-  callback *c = inbox == NULL ? NULL : inbox->first;
-  while (c != NULL && (c->stream == NULL || !tps_faulted(c->stream->device)))
-    c = c->next;
-  if (c == NULL) return false;
+  const tps_local *local = tps_inbox_lost(context);
+  if (local == NULL) return false;
+  callback *c = first_of(local);
   tps_device_fault(c->stream->device, err);
   *token = c->token;
   lose(c);
@@ -391,13 +410,9 @@ bool tps_callback_ready(tps_context *context) {
 
 void tps_callback_look(tps_context *context) {
   struct tps_inbox *inbox = context->parts->inbox;
-  const tps_device *asked = NULL;
   if (inbox == NULL) return;
-  for (callback *c = inbox->first; c != NULL; c = c->next)
-    if (c->stream != NULL && c->stream->device != asked) {
-      ask(c->stream);
-      asked = c->stream->device;
-    }
+  for (tps_local *l = context->parts->locals; l != NULL; l = l->next)
+    if (l->callbacks > 0) ask(first_of(l)->stream);
   pthread_mutex_lock(&inbox->lock);
   bool was_due = tps_inbox_due(inbox);
   inbox->failed = false;

@@ -47,6 +47,10 @@ static inline bool tps_inbox_due(const struct tps_inbox *inbox) {
 void tps_inbox_signal(const struct tps_inbox *inbox);
 void tps_inbox_unsignal(const struct tps_inbox *inbox);
 
+/* The part for a device that has faulted before its callbacks were taken, or
+ * NULL. Costs nothing for each callback: there may be thousands. */
+tps_local *tps_inbox_lost(const tps_context *context);
+
 /* A callback has been queued on the device. */
 void tps_inbox_watch(struct tps_inbox *inbox, const tps_device *device);
 /* Closes the descriptors. */

@@ -94,7 +94,8 @@ struct tps_local {
   tps_device *device;
   tps_stream *default_stream, *reclaim; /* NULL until first needed */
   struct tps_watcher *watchers;         /* watch.c's */
-  tps_stream_list open;                 /* every stream that takes work */
+  unsigned callbacks;     /* of its streams, that were neither taken nor lost */
+  tps_stream_list open;   /* every stream that takes work */
   tps_stream_list closed; /* with work that may still run, or held */
   tps_device_event *events[TPS_EVENT_POOL];
   unsigned event_count;

@@ -95,16 +95,13 @@ static void set_timer(const struct tps_inbox *inbox) {
   timerfd_settime(inbox->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static bool is_gpu(const tps_callback *c) {
-  return c->stream != NULL && c->stream->device->kind == TPS_CUDA;
-}
-
 void tps_wakeup_arm(tps_context *context, uint64_t ns) {
   struct tps_inbox *inbox = context->parts->inbox;
   if (inbox == NULL || inbox->timer < 0) return;
-  const tps_callback *c = inbox->first;
-  while (c != NULL && !is_gpu(c)) c = c->next;
-  inbox->watching = c != NULL;
+  const tps_local *gpu = context->parts->locals;
+  while (gpu != NULL && (gpu->callbacks == 0 || gpu->device->kind != TPS_CUDA))
+    gpu = gpu->next;
+  inbox->watching = gpu != NULL;
   inbox->deadline = tps_deadline_ns(ns);
   set_timer(inbox);
 }
@@ -149,8 +146,7 @@ int tps_wakeup_wait(tps_context *context, uint64_t timeout_ns, tps_error *err) {
         context->interrupted(context->interrupted_data) != 0)
       return tps_fail(err, TPS_INTERRUPTED, "interrupted!");
     tps_callback_look(context);
-    for (tps_callback *c = inbox->first; c != NULL; c = c->next)
-      if (c->stream != NULL && tps_faulted(c->stream->device)) return 0;
+    if (tps_inbox_lost(context) != NULL) return 0;
     now = tps_now_ns();
   } while (now < deadline);
   return 0;
