@@ -510,7 +510,10 @@ body("compile_async", function(tp)
   local build <close> = tp.compile_async(SOURCE)
   local t <close> = tp.spawn(function()
     debug.sethook(hook, mask, count)
-    return tp.await(build)
+    -- Where there is not even memory to cancel this task, its build is cancelled all
+    -- the same: that is no error of whoever drives the tasks next.
+    local ok, e = pcall(tp.await, build)
+    if not ok and not tostring(e):find "cancelled" then error(e, 0) end
   end)
   while t:status() ~= "done" do tp.poll() end
   assert(build:query() and not build:cancel())
