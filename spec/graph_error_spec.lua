@@ -298,6 +298,29 @@ describe("an error in the function", function()
     tp.capture(s, function() end):close()
   end)
 
+  it("names the line of the call that broke it", function()
+    local s <close> = tp.Stream()
+    local add <close> = gate.kernel "add"
+    local b <close> = tp.zeros("i32", 1)
+    local line = debug.getinfo(1, "l").currentline
+    local function call(n)
+      if n == 1 then s:query() end
+      if n == 2 then b:read() end
+      if n == 3 then add:launch({ grid = 1, block = 1 }, b, "x", 1) end
+      if n == 4 then add:launch({ grid = 1, block = 4096 }, b, 0, 1) end
+      if n == 5 then tp.default_stream():wait_stream(s) end
+      if n == 6 then tp.capture(function() end) end
+    end
+    for n = 1, 6 do
+      local ok, e = pcall(tp.capture, s, call, n)
+      assert.is_false(ok)
+      assert.matches("^spec/graph_error_spec.lua:" .. line + 1 + n .. ": ",
+        tostring(e))
+      assert.is_false(s:is_capturing())
+      s:synchronize()
+    end
+  end)
+
   it("keeps the traceback of the place that broke it", function()
     local function where_it_broke() error "oops" end
     local ok, trace = xpcall(tp.capture, debug.traceback, function()

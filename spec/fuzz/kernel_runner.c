@@ -152,7 +152,8 @@ bool tps_fuzz_runner(const uint8_t *data, size_t size) {
   random |= 1;
   if (tps_ptx_parse((const char *)data, size, &module, &err) != 0) return false;
   machine *m = fresh_machine();
-  if (tps_sim_code_new(module, m->space, 90, false, &code, &err) != 0) return false;
+  if (tps_sim_code_new(module, m->space, 90, false, &code, &err) != 0)
+    return false;
   fill_buffers(m, &random);
   for (uint32_t k = 0; k < module->function_count && ran < MOST_KERNELS; k++) {
     const tps_ptx_function *f = &module->functions[k];
