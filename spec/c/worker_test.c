@@ -93,6 +93,28 @@ static void threads_end(void **state) {
   }
 }
 
+/* A child has none of this process's builds, whatever they were about. */
+static void forks_end(void **state) {
+  atomic_int count;
+  int status = -1;
+  (void)state;
+  atomic_init(&count, 0);
+  start(&count, &count);
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    tps_rtc_leave(&count);
+    tps_rtc_end();
+    _exit(atomic_load(&count) <= BUILDS ? 0 : 1);
+  }
+  assert_true(child > 0);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  tps_rtc_leave(&count);
+  assert_int_equal(atomic_load(&count), BUILDS);
+}
+
 static void owners_leave(void **state) {
   atomic_int mine, others;
   (void)state;
@@ -107,8 +129,8 @@ static void owners_leave(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(exits),
-                                     cmocka_unit_test(threads_end),
-                                     cmocka_unit_test(owners_leave)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(exits), cmocka_unit_test(threads_end),
+      cmocka_unit_test(forks_end), cmocka_unit_test(owners_leave)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,9 @@ void tps_rtc_cancel(tps_rtc_pending *job); /* from any thread */
 void tps_rtc_pending_free(tps_rtc_pending *job);
 
 /* Builds a job, which is detached, on a thread of rtc's own, several at once; then
- * calls done(data) there, to which the job belongs from then on. */
+ * calls done(data) there, to which the job belongs from then on. The calling thread
+ * waits at its own end, and in exit(), for those it has started that have begun, and
+ * cancels the others. A fork of the process has none of them. */
 int tps_rtc_start(tps_rtc_pending *job, const void *owner,
                   void (*done)(void *data), void *data, tps_error *err);
 /* Waits until none of the owner's is built or waits for a thread (those that were

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "rtc/parts.h"
@@ -44,6 +45,7 @@ static item *first, *last;
 static worker workers[MOST];
 static int threads; /* that run */
 static bool ending;
+static pthread_once_t watching = PTHREAD_ONCE_INIT;
 static _Thread_local char this_thread; /* its address stands for the thread */
 
 /* ---- the end of the process ---------------------------------------------- */
@@ -103,6 +105,20 @@ static void wait_at_the_end(void) {
   if (!registered && __cxa_thread_atexit_impl != NULL)
     registered = __cxa_thread_atexit_impl(thread_ends, NULL, &lock) == 0;
 }
+
+/* ---- another process ----------------------------------------------------- */
+
+/* A fork of this one has no threads but that which forked: nothing is built there,
+ * and nothing to be waited for. */
+static void forget_all(void) {
+  first = last = NULL;
+  memset(workers, 0, sizeof workers);
+  threads = 0;
+  pthread_mutex_init(&lock, NULL);
+  pthread_cond_init(&fewer, NULL);
+}
+
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_all); }
 
 /* ---- those of a state ---------------------------------------------------- */
 
@@ -212,6 +228,7 @@ int tps_rtc_start(tps_rtc_pending *job, const void *owner,
   if (i == NULL) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   *i = (item){NULL, job, done, data, owner, &this_thread};
   tps_rtc_detach(job);
+  pthread_once(&watching, watch_forks);
   wait_at_the_end();
   pthread_mutex_lock(&lock);
   if (last != NULL) last->next = i;
