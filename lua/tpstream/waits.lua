@@ -27,10 +27,12 @@ local outside = 0 -- elements of waits that are no tasks
 -- those whose device has failed: the error is in task.results then.
 local DEVICE, TIME, LOST = {}, {}, {}
 
--- The wait is over, or its time: its task goes on if it sleeps already.
+-- The wait is over, or its time: its task goes on if it sleeps already. One whose
+-- task was cancelled may still be told, when memory was short then.
 local function wake(w)
   if not w.asleep then return end
   w.asleep = false
+  if w.task.wait ~= w then return end
   w.task.wait = false
   enqueue(w.task)
 end
