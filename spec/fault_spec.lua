@@ -145,6 +145,9 @@ describe("a fault:", function()
   for _, row in ipairs(FAULTS) do
     local name, body, number, code, kernel = table.unpack(row)
     it(name .. " is " .. code, function()
+      if kernel == "calling" and tp.current_device():kind() ~= "sim" then
+        return pending "needs the simulated device: an H200 may hang"
+      end
       local r, f = case(body .. "\nreport(wait)")
       assert.equal(0, r.status, r.stderr)
       assert.equal(code, f.code, r.stdout)
