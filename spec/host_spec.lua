@@ -413,7 +413,8 @@ local function typed(keys, options)
   local over = "os.exit()\n"
   if options.slowly then
     local start = os.getenv "TPSTREAM_DEVICE" == "cuda" and 3 or 0
-    words = { "sh", "-c", ([[sleep %d; while IFS= read -r k; do sleep 0.3; printf "$k"; done |
+    words = { "sh", "-c", ([[sleep %d
+      while IFS= read -r k; do sleep 0.3; printf "$k"; done |
       script -qec '%s' /dev/null]]):format(start, command) }
     over = "os.exit()\\n\n"
   end
