@@ -527,6 +527,26 @@ describe("scope", function()
     scope:close()
   end)
 
+  it("that outlives its coroutine is not taken for another's", function()
+    local kept = {}
+    for i = 1, 200 do
+      local co = coroutine.wrap(function()
+        kept[i] = tp.scope(s)
+        coroutine.yield()
+      end)
+      co()
+    end
+    collectgarbage()
+    collectgarbage()
+    for _ = 1, 400 do -- at the places of those before, were they free
+      local co = coroutine.wrap(function() return current() end)
+      assert.equal(tp.default_stream(), co())
+    end
+    for i = 1, 200 do kept[i]:close() end
+    kept = {}
+    collectgarbage()
+  end)
+
   it("never closed in the main chunk ends when it is collected", function()
     local u = tp.Stream()
     local kept = { tp.scope(u) }
