@@ -542,8 +542,10 @@ describe("scope", function()
       local co = coroutine.wrap(function() return current() end)
       assert.equal(tp.default_stream(), co())
     end
-    for i = 1, 200 do kept[i]:close() end
-    kept = {}
+    for i = 1, 200 do
+      kept[i]:close()
+      kept[i] = nil
+    end
     collectgarbage()
   end)
 

@@ -239,6 +239,29 @@ describe("memory dropped in use", function()
     end
   end)
 
+  -- t waits for u, later than what s does was queued.
+  it("outlives work although other streams were waited for", function()
+    for _, operation in ipairs(OPERATIONS) do
+      local x = tp.buffer("i32", N)
+      local now, half = values(N // 2), x:slice(1, N // 2)
+      half:write(now)
+      tp.current_stream():synchronize()
+      local s, t, u = tp.Stream(), tp.Stream(), tp.Stream()
+      local g = gate.new()
+      g:hold(s)
+      local _, check = tp.with_stream(s, operation[2], half, now)
+      gate.run(u, "empty")
+      t:wait_stream(u)
+      tp.with_stream(t, x.fill, x:slice(N, 1), 2)
+      half:close()
+      x:close()
+      collectgarbage()
+      let_go({ s }, { g }, { check })
+      t:close()
+      u:close()
+    end
+  end)
+
   it("outlives readers side by side", function()
     for _, first in ipairs(READERS) do
       for _, second in ipairs(READERS) do
