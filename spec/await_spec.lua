@@ -293,3 +293,50 @@ os.exit(0, false)]==]
     assert.matches("before", r.stdout)
   end)
 end)
+
+describe("__await", function()
+  -- An awaitable that counts how often its wait is given up.
+  local function counted(start)
+    local x = { stopped = 0 }
+    return setmetatable(x, {
+      __await = function(_, done)
+        x.done = done
+        if start then start(done) end
+        return function() x.stopped = x.stopped + 1 end
+      end,
+    })
+  end
+
+  it("may wait itself: whoever is cancelled then gives up all before", function()
+    local a, b = counted(), counted()
+    local slow = counted(function() tp.sleep(1e6) end)
+    local inner = counted(function() tp.await_all(b, slow) end)
+    for _, wait in ipairs { tp.await_any, tp.await_all } do
+      local t = tp.spawn(wait, a, inner)
+      tp.poll()
+      assert.is_true(t:cancel())
+      local deaf, other
+      deaf = tp.spawn(function() tp.await(other) end)
+      other = tp.spawn(function() tp.await(deaf) end)
+      assert.matches("deadlock: nothing is due",
+        select(2, pcall(tp.run, tp.await, deaf)), 1, true)
+      other:cancel()
+      pcall(tp.run)
+    end
+    assert.same({ 2, 2, 0, 0 },
+      { a.stopped, b.stopped, slow.stopped, inner.stopped })
+  end)
+
+  it("which ends another element's wait is given up, too", function()
+    tp.run(function()
+      local a = counted()
+      local b = counted(function() a.done(true, "a") end)
+      assert.same({ 1, "a" }, { tp.await_any(a, b) })
+      assert.same({ 0, 1 }, { a.stopped, b.stopped })
+      local c = counted(function(done) done(true, "c") end)
+      assert.same({ 1, "c" }, { tp.await_any(c, a) })
+      assert.equal(0, c.stopped)
+      assert.equal(0, a.stopped)
+    end)
+  end)
+end)

@@ -23,6 +23,8 @@ local yield = coroutine.yield
 
 local waits = {}
 local outside = 0 -- elements of waits that are no tasks
+-- By task, its innermost wait that is being begun; w.around: in whose __await that is.
+local begun = {}
 -- task.wait of those who wait for just one Stream or Event, for their time, and of
 -- those whose device has failed: the error is in task.results then.
 local DEVICE, TIME, LOST = {}, {}, {}
@@ -67,6 +69,11 @@ function waits.woken(list, ok, object)
   end
 end
 
+local function give_up_one(stop)
+  local ok, object = pcall(stop)
+  if not ok then complain("giving up a wait", object) end
+end
+
 -- Ends what is left of it. All are stopped, whatever one of them raises.
 local function abandon(w)
   local stops = w.stops
@@ -76,10 +83,7 @@ local function abandon(w)
   for i = 1, w.n do w[i] = false end
   if not stops then return end
   for i = 1, w.n do
-    if stops[i] then
-      local ok, object = pcall(stops[i])
-      if not ok then complain("giving up a wait", object) end
-    end
+    if stops[i] then give_up_one(stops[i]) end
   end
 end
 
@@ -87,9 +91,10 @@ end
 -- table.pack makes it: arguments without end would not fit the stack.
 local function begin(w, i, x)
   local inside = getmetatable(x) == TASK
-  local counted = false
+  local counted, ended = false, false
   local function done(ok, ...) -- again, if it fails for want of memory
     if not w[i] then return false end
+    ended = true
     local r = inside and (...) or select("#", ...) > 0 and pack(...) or NONE
     w[i] = false
     if w.stops then w.stops[i] = nil end
@@ -103,7 +108,11 @@ local function begin(w, i, x)
   end
   w[i] = done
   local stop = getmetatable(x).__await(x, done)
-  if not w[i] then return end
+  if not w[i] then
+    -- Another has ended the wait meanwhile.
+    if stop and not ended then give_up_one(stop) end
+    return
+  end
   if stop then
     w.stops = w.stops or {}
     w.stops[i] = stop
@@ -176,14 +185,18 @@ end
 
 local function begin_all(w, ...)
   for i = 1, w.n do check_awaitable(w.task, w.name, i, (select(i, ...))) end
+  local task = w.task
+  w.around, begun[task] = begun[task], w
   for i = 1, w.n do
-    if w.over then return end
+    if w.over then break end
     local ok, object = pcall(begin, w, i, (select(i, ...)))
     if not ok then
+      begun[task] = w.around
       abandon(w)
       error(object, 0)
     end
   end
+  begun[task] = w.around
 end
 
 -- Sleeps until woken; most waits are for a Stream or Event, and need no table.
@@ -271,12 +284,16 @@ waits.next_time = next_time
 -- True where nothing but tasks is waited for.
 function waits.only_tasks() return outside == 0 end
 
--- The task is cancelled.
+-- The task is cancelled: also where an __await of its own waited for something.
 function waits.give_up(task)
-  local w = task.wait
-  task.wait = false
+  local w, inner = task.wait, begun[task]
+  task.wait, begun[task] = false, nil
   if w == DEVICE then outside = outside - 1
   elseif w and w ~= LOST and w ~= TIME then abandon(w) end
+  while inner do
+    abandon(inner)
+    inner = inner.around
+  end
 end
 
 return waits
