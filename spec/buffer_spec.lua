@@ -722,6 +722,11 @@ describe("a closed buffer", function()
   end)
 end)
 
+local ESCAPE = [=[
+extern "C" __global__ void through(long long from, int *to, int n) {
+  for (int i = 0; i < n; i++) to[i] = ((const int *)from)[i];
+}]=]
+
 describe("lifetime across streams", function()
   it("memory closed while another stream uses it stays till the end",
     function()
@@ -802,10 +807,7 @@ describe("lifetime across streams", function()
   -- The kernel gets the address as a number, so that nothing but b:ptr() tells the
   -- library of the use.
   it("an address that escaped keeps the memory for all streams", function()
-    local module <close> = program("escape", [=[
-extern "C" __global__ void through(long long from, int *to, int n) {
-  for (int i = 0; i < n; i++) to[i] = ((const int *)from)[i];
-}]=])
+    local module <close> = program("escape", ESCAPE)
     for _, how in ipairs { "a buffer", "a slice of it", "pinned memory" } do
       local b = how:find "pinned" and tp.pinned("i32", { 1, 2, 3 })
         or tp.buffer("i32", { 1, 2, 3 })
@@ -832,6 +834,29 @@ extern "C" __global__ void through(long long from, int *to, int n) {
       assert.same({ 1, 2, 3 }, out:read(), how)
       for _, other in ipairs(others) do other:close() end
     end
+  end)
+
+  it("an address that escaped may be in use on the default stream", function()
+    local module <close> = program("escape", ESCAPE)
+    local through <close> = module:kernel "through"
+    local s <close> = tp.Stream()
+    local g <close> = gate.new()
+    tp.with_stream(s, function()
+      local b = tp.buffer("i32", { 1, 2, 3 })
+      local out <close> = tp.zeros("i32", 3)
+      s:synchronize()
+      local address = b:ptr()
+      g:hold(tp.default_stream())
+      through:launch({ grid = 1, block = 1, stream = tp.default_stream() },
+        address, out, 3)
+      b:close()
+      local other <close> = tp.buffer("i32", { 7, 8, 9 })
+      s:synchronize()
+      g:open()
+      tp.default_stream():synchronize()
+      assert.same({ 1, 2, 3 }, out:read())
+      assert.same({ 7, 8, 9 }, other:read())
+    end)
   end)
 
   it("an allocation comes before its use on another stream", function()
