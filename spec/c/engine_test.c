@@ -117,14 +117,16 @@ static const char lanes[] = HEAD
     BEGIN("arms") "and.b32 w, t, 4; setp.eq.u32 q, w, 0; @q bra E;"
     " shfl.sync.bfly.b32 v, t, 4, 0x1f, -1; add.u32 v, v, 100; bra D;"
     " E: shfl.sync.bfly.b32 v, t, 4, 0x1f, -1; D:" END
-    /* lane 0 waits for lane 31 */
-    BEGIN("wait") ".shared .b32 s; setp.eq.u32 q, t, 31; @q bra W;"
+    /* lane 0 waits for lane 31; with a seed shared memory begins as garbage */
+    BEGIN("wait") ".shared .b32 s; st.volatile.shared.u32 [s], 0; bar.sync 0;"
+    " setp.eq.u32 q, t, 31; @q bra W;"
     " setp.ne.u32 q, t, 0; @q bra D;"
     " L: ld.volatile.shared.u32 v, [s]; setp.eq.u32 q, v, 0; @q bra L; bra D;"
     " W: st.volatile.shared.u32 [s], 7; D:" END
     /* a lock that every lane takes once */
     BEGIN("lock") ".shared .b32 s[2]; .reg .b32 n;"
-    " L: atom.shared.cas.b32 v, [s], 0, 1; setp.ne.u32 q, v, 0; @q bra L;"
+    " st.volatile.shared.u32 [s], 0; st.volatile.shared.u32 [s+4], 0;"
+    " bar.sync 0; L: atom.shared.cas.b32 v, [s], 0, 1; setp.ne.u32 q, v, 0; @q bra L;"
     " ld.volatile.shared.u32 n, [s+4]; add.u32 n, n, 1;"
     " st.volatile.shared.u32 [s+4], n; atom.shared.exch.b32 v, [s], 0;"
     " bar.sync 0; ld.shared.u32 v, [s+4];" END
@@ -200,7 +202,7 @@ static void test_faults(void **state) {
   expect_fault(&m, "trap", 1, at, TPS_LAUNCH_FAILED, "trap");
   expect_fault(&m, "apart", 32, at, TPS_LAUNCH_FAILED, "can never meet");
   expect_fault(&m, "stuck", 64, at, TPS_LAUNCH_FAILED, "deadlock");
-  expect_fault(&m, "jump", 1, at, TPS_INVALID_PC, "null pointer");
+  expect_fault(&m, "jump", 1, at, TPS_ILLEGAL_ADDRESS, "null pointer");
   m.budget = 10000;
   expect_fault(&m, "spin", 1, at, TPS_LAUNCH_TIMEOUT, "budget of 10000");
   m.budget = 0;
