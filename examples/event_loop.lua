@@ -51,9 +51,13 @@ function loops.cqueues(cqueues, task)
   return ticks
 end
 
-for _, name in ipairs { "luv", "cqueues" } do
+local wanted = arg and arg[1]
+if wanted and not loops[wanted] then
+  error(("unknown loop '%s' (there are luv and cqueues)"):format(wanted), 0)
+end
+for _, name in ipairs(wanted and { wanted } or { "luv", "cqueues" }) do
   local found, library = pcall(require, name)
-  if found and (not arg or not arg[1] or arg[1] == name) then
+  if found then
     local task = tp.spawn(function()
       tp.await_all(tp.spawn(work, "one"), tp.spawn(work, "two"))
     end)
@@ -63,4 +67,5 @@ for _, name in ipairs { "luv", "cqueues" } do
     return
   end
 end
-print "skipped: neither luv nor cqueues is installed (lua-luv, lua-cqueues)"
+print(("skipped: %s installed (Debian's lua-luv, lua-cqueues)"):format(
+  wanted and wanted .. " is not" or "neither luv nor cqueues is"))

@@ -202,6 +202,8 @@ local function parse_arguments(args)
           tostring(args[i + 1]))
       end
       options.streams, i = n, i + 1
+    elseif args[i]:find "^%-" then
+      fail("unknown option '%s' (there are -o DIR and -s STREAMS)", args[i])
     else
       options.paths[#options.paths + 1] = args[i]
     end
@@ -269,9 +271,9 @@ local function main(args)
   local MB = 1e6
   print(("%d pictures, %.1f MB, on %s; results in %s/"):format(#pictures,
     bytes / MB, tp.current_device():name(), options.out))
-  print(("1 stream:  %8.2f ms %8.1f MB/s"):format(one * 1e3, bytes / MB / one))
-  print(("%d streams: %7.2f ms %8.1f MB/s (%.2f times)"):format(#streams,
-    several * 1e3, bytes / MB / several, one / several))
+  print(("1 stream:   %8.2f ms %8.1f MB/s"):format(one * 1e3, bytes / MB / one))
+  print(("%-11s %8.2f ms %8.1f MB/s (%.2f times)"):format(
+    #streams .. " streams:", several * 1e3, bytes / MB / several, one / several))
 end
 
 local ok, message = pcall(main, arg or {})

@@ -7,7 +7,8 @@ local tp = require "tpstream"
 local JOBS = tonumber(arg and arg[1]) or 6
 local N = 1 << 14
 
--- Sums 1 .. N on a stream of its own, in halves, as often as it is told to.
+-- Sums 1 .. N, copied to the device and back on a stream of its own, as often as it is
+-- told to.
 local function job(name, rounds)
   local s <close> = tp.Stream()
   local x <close> = tp.pinned("float32", N)

@@ -68,6 +68,12 @@ describe("event_loop.lua", function()
     assert.matches("two\tround 3\n", r.stdout)
     assert.matches("done, and the loop went on meanwhile\n$", r.stdout)
   end)
+
+  it("knows its loops", function()
+    local r = run.command { LUA, "examples/event_loop.lua", "uv" }
+    assert.equal(1, r.status)
+    assert.matches("unknown loop 'uv' %(there are luv and cqueues%)", r.stderr)
+  end)
 end)
 
 describe("pipeline.lua", function()
@@ -187,6 +193,8 @@ describe("pipeline.lua", function()
     assert.equal(1, pipeline("-s", "0").status)
     assert.matches("%-s needs", pipeline("-s", "x").stderr)
     assert.equal(0, pipeline("-s", "5").status)
+    assert.equal("pipeline: unknown option '-x' (there are -o DIR and -s STREAMS)\n",
+      pipeline("-x").stderr)
   end)
 end)
 
