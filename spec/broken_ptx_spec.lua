@@ -140,15 +140,15 @@ describe("broken PTX", function()
       local tp = require "tpstream"
       tp.set_device "sim"
       local k = tp.load [[]=] .. HEAD .. [=[
-        .func f() { call f; ret; }
-        .visible .entry k() { call f; ret; }]]:kernel "k"
+        .func _ZN5outer1fEv() { call _ZN5outer1fEv; ret; }
+        .visible .entry k() { call _ZN5outer1fEv; ret; }]]:kernel "k"
       local ok, e = pcall(function()
         k:launch({ grid = 1, block = 32 })
         tp.current_stream():synchronize()
       end)
       print(ok, e.code, e.message)
     ]=])
-    assert.is_truthy(result.stdout:find("stack overflow: call of 'f'", 1, true),
-      result.stdout .. result.stderr)
+    assert.is_truthy(result.stdout:find("stack overflow: call of 'outer::f'", 1,
+      true), result.stdout .. result.stderr)
   end)
 end)

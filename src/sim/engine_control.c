@@ -5,6 +5,7 @@
  * thread; the functions that every program may call (vprintf, malloc, …).
  */
 #include "sim/engine_core.h"
+#include "sim/engine_report.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -129,11 +130,7 @@ static void push_stack(engine *e, const insn *i, const frame *from,
     if (taken) taken[l] = 0;
     pc[l] = back;
     if (base[l] + to->of->stack_bytes > limit)
-      tps_sim_fault(e, i, (int)l, TPS_ILLEGAL_ADDRESS,
-                    "stack overflow: call of '%s' at depth %u needs more than "
-                    "the %llu bytes of stack of a thread",
-                    to->of->ptx->name, e->group->depth + 1,
-                    (unsigned long long)limit);
+      tps_sim_bad_call(e, i, l, to->of->ptx->name, limit);
   }
 }
 

@@ -39,8 +39,8 @@ static const char *bytes_text(uint64_t bytes, char *text, size_t size) {
 
 /* --- names --------------------------------------------------------------- */
 
-/* A variable's name as the source has it; `brief` without its scopes, as for
- * what is declared in a function. */
+/* The name of a variable or a function as the source has it; `brief` without its
+ * scopes, as for what is declared in a function. */
 static const char *readable(const char *symbol, bool brief,
                             char text[NAME_BYTES]) {
   snprintf(text, NAME_BYTES, "%s", symbol);
@@ -184,4 +184,14 @@ _Noreturn void tps_sim_bad_local(const access *a, uint64_t offset,
            gap, offset < limit ? "" : " past the end",
            bytes_text(limit, size, sizeof size));
   tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, text);
+}
+
+_Noreturn void tps_sim_bad_call(engine *e, const insn *i, unsigned lane,
+                                const char *callee, uint64_t limit) {
+  char name[NAME_BYTES];
+  tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_ADDRESS,
+                "stack overflow: call of '%s' at depth %u needs more than the "
+                "%llu bytes of stack of a thread",
+                readable(callee, false, name), e->group->depth + 1,
+                (unsigned long long)limit);
 }

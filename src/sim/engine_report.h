@@ -29,5 +29,8 @@ _Noreturn void tps_sim_bad_shared(const access *a, uint64_t offset);
 /* Past what the thread uses of its stack, `limit` bytes. */
 _Noreturn void tps_sim_bad_local(const access *a, uint64_t offset,
                                  uint64_t limit);
+/* A call for which the thread's stack, `limit` bytes, has no room. */
+_Noreturn void tps_sim_bad_call(engine *e, const insn *i, unsigned lane,
+                                const char *callee, uint64_t limit);
 
 #endif
