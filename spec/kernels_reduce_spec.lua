@@ -337,7 +337,7 @@ describe("min, max, argmin and argmax", function()
   it("of no elements there is none", function()
     local x <close> = tp.zeros("f32", 0)
     for _, name in ipairs { "min", "max", "argmin", "argmax" } do
-      assert.matches("bad argument #1 to '" .. name .. "' %(there is none of no "
+      assert.matches("bad argument #1 to '" .. name .. "' %(the buffer has no "
         .. "elements", failure(K[name], x))
     end
   end)

@@ -80,7 +80,7 @@ end
 local function extreme(name, result_of)
   K[name] = function(x, out)
     local t, n = lib.buffer(name, 1, x)
-    if n == 0 then lib.bad(name, 1, "there is none of no elements") end
+    if n == 0 then lib.bad(name, 1, "the buffer has no elements") end
     local result = result_of(t)
     out = lib.output(name, 2, out, 1, result)
     check_out(name, out, x, "x")

@@ -81,7 +81,7 @@ static _Noreturn void unknown_parameter(lua_State *L, int names) {
   luaL_buffinit(L, &b);
   luaL_addstring(&b, "the graph has no parameter ");
   luaL_addstring(&b, key);
-  luaL_addstring(&b, count > 0 ? " (there are " : " (it has none)");
+  luaL_addstring(&b, count > 0 ? " (it has " : " (it has none)");
   for (lua_Integer i = 1; i <= count; i++) {
     if (i > 1) luaL_addstring(&b, ", ");
     lua_rawgeti(L, names, i);
