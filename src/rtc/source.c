@@ -74,6 +74,24 @@ int tps_rtc_check_text(const char *what, const char *text, size_t size,
                   fault, at.byte + mark, at.line);
 }
 
+/* The name of a file where its text belongs: no program looks like that. */
+static bool is_path(const char *text) {
+  size_t size = strlen(text);
+  return size > 3 && strcmp(text + size - 3, ".cu") == 0 &&
+         strpbrk(text, " \t\r\n;(){}") == NULL;
+}
+
+/* A text in which there can't be a program. */
+static int refuse_text(const char *text, tps_error *err) {
+  if (is_blank(text)) return tps_fail(err, TPS_MISUSE, "the source is empty");
+  if (is_path(text))
+    return tps_fail(err, TPS_MISUSE,
+                    "the source is '%s': tp.compile takes the text, "
+                    "tp.compile_file the path",
+                    text);
+  return 0;
+}
+
 int tps_rtc_check_source(const char *source, size_t size, char **out,
                          tps_error *err) {
   if (source == NULL) source = "", size = 0;
@@ -84,10 +102,11 @@ int tps_rtc_check_source(const char *source, size_t size, char **out,
   *out = strndup(source + mark, size);
   if (*out == NULL)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
-  if (!is_blank(*out)) return 0;
+  code = refuse_text(*out, err);
+  if (code == 0) return 0;
   free(*out);
   *out = NULL;
-  return tps_fail(err, TPS_MISUSE, "the source is empty");
+  return code;
 }
 
 int tps_rtc_check_line(const char *what, const char *text, tps_error *err) {
