@@ -212,9 +212,19 @@ local function parse_arguments(args)
   return options
 end
 
+-- Results are called after pictures, so no two have one name.
 local function load_pictures(paths)
-  local pictures = {}
-  for i, path in ipairs(paths) do pictures[i] = read_picture(path) end
+  local pictures, taken = {}, {}
+  for i, path in ipairs(paths) do
+    local picture = read_picture(path)
+    local name, n = picture.name, 1
+    while taken[picture.name] do
+      n = n + 1
+      picture.name = name .. "-" .. n
+    end
+    taken[picture.name] = true
+    pictures[i] = picture
+  end
   if #paths == 0 then
     for i = 1, 8 do pictures[i] = synthetic("scene" .. i, i) end
   end

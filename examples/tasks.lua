@@ -4,7 +4,11 @@
 --   tpstream examples/tasks.lua [JOBS]
 local tp = require "tpstream"
 
-local JOBS = tonumber(arg and arg[1]) or 6
+local JOBS = math.tointeger(arg and arg[1] or 6)
+if not JOBS or JOBS < 1 then
+  io.stderr:write(("tasks.lua: JOBS: '%s' is no number from 1 on\n"):format(arg[1]))
+  os.exit(2)
+end
 local N = 1 << 14
 
 -- Sums 1 .. N, copied to the device and back on a stream of its own, as often as it is
@@ -24,7 +28,8 @@ local function job(name, rounds)
     assert(sum - before == N * (N + 1) / 2)
     coroutine.yield() -- a long loop lets the others have their turn
   end
-  print(("%s: %d rounds, sum %.0f"):format(name, rounds, sum))
+  print(("%s: %d round%s, sum %.0f"):format(name, rounds, rounds == 1 and "" or "s",
+    sum))
   return sum
 end
 

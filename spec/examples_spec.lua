@@ -50,7 +50,7 @@ describe("tasks.lua", function()
   it("runs jobs side by side and gives one up in time", function()
     local r = run.command { LUA, "examples/tasks.lua", "3" }
     assert.equal(0, r.status, r.stderr)
-    assert.matches("job 1: 1 rounds, sum 134225920\n", r.stdout)
+    assert.matches("job 1: 1 round, sum 134225920\n", r.stdout)
     assert.matches("job 3: 3 rounds, sum 402677760\n", r.stdout)
     assert.matches("all: 805355520\nendless ended by itself: false\n$",
       r.stdout)
@@ -134,7 +134,10 @@ describe("pipeline.lua", function()
     local function file(name, magic, max, body)
       return write(name, ("%s\n%d %d\n%d\n%s"):format(magic, w, h, max, body))
     end
-    local r = pipeline(file("a.pgm", "P5", 255, table.concat(bytes)),
+    local first = file("a.pgm", "P5", 255, table.concat(bytes))
+    assert.equal(0, pipeline(first, first, first).status)
+    for _, name in ipairs { "a", "a-2", "a-3" } do read_pgm(name .. "-edges.pgm") end
+    local r = pipeline(first,
       file("b.pgm", "P2", 255, table.concat(grey, " ")),
       file("c.ppm", "P6", 255, table.concat(colour)),
       file("d.ppm", "P3", 255, table.concat(red, "\n")),
