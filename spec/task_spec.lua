@@ -823,6 +823,21 @@ print(rawequal(select(2, xpcall(error, tp.traceback, t.co)), t.co))]])
     assert.matches("true\n$", r.stdout)
   end)
 
+  it("tell where it began when it goes from task to task", function()
+    local r = run.script(SCRIPT .. [[
+local function outer(t) tp.await_all(tp.spawn(tp.sleep, 1), t) end
+local a = tp.spawn(work)
+local b = tp.spawn(outer, a)
+print(xpcall(tp.run, tp.traceback, function() tp.await(b) end))
+local c = tp.spawn(pcall, function() tp.await(a) end)
+tp.run(function() tp.await(c) error "another" end)]])
+    assert.matches("^false\t[^\n]*:2: found\ntask stack traceback:\n"
+      .. ".-deep_in_the_task.-\nawaited by task %d+, stack traceback:\n.-:4: in .-"
+      .. "\nawaited by task %d+, stack traceback:\n.-\nstack traceback:\n", r.stdout)
+    assert.matches(":%d+: another\n", r.stderr)
+    assert.not_matches("deep_in_the_task", r.stderr)
+  end)
+
   it("after the first of a step are warnings", function()
     local r = run.script [[
 local tp = require "tpstream"

@@ -156,14 +156,21 @@ local function traceback_of(co)
   return (text:gsub("\n\t%(%.%.%.tail calls%.%.%.%)$", ""))
 end
 
+-- Of a task that fails: where the error began comes first, if it is another task's.
+local function origin(task, object)
+  local text, cause = traceback_of(task.co), task.cause
+  if not cause or not cause.trace or not rawequal(cause[1], object) then return text end
+  return ("%s\nawaited by task %d, %s"):format(cause.trace, task.id, text)
+end
+
 local function fail(task, object)
   retire(task, "failed")
   task.results = NO_MEMORY
-  local traced, text = pcall(traceback_of, task.co)
+  local traced, text = pcall(origin, task, object)
   local ok, other = close_rest(task)
   if not ok then object = other end
   task.trace = traced and text or nil
-  task.results = { n = 1, object }
+  task.results = { n = 1, object, trace = task.trace }
   if tell_waiters(task, false, task.results) then return end
   if complain("a task", object) then
     told = { object, task.trace or "traceback: lost for want of memory" }

@@ -170,6 +170,7 @@ local function result(w)
     return unpack(r, 1, r.n)
   end
   if r[2] then raise_here(r[1]) end
+  w.task.cause = r -- for the traceback
   error(r[1], 0)
 end
 
