@@ -408,7 +408,8 @@ local function typed(keys, options)
     pending "needs script(1)"
     return nil
   end
-  local command = ("%s %s"):format(COMMAND, options.words or "")
+  local command = (options.around or "%s"):format(
+    ("%s %s"):format(COMMAND, options.words or ""))
   local words = { "script", "-qec", command, "/dev/null" }
   local over = "os.exit()\n"
   if options.slowly then
@@ -502,8 +503,16 @@ describe("the prompt on a terminal", function()
       .. "type(t) -- t.a.b\9.c\9\n"
       .. "m.__index = setmetatable({ field_of_it = 8 }, { __index = t })\n"
       .. "t.field_\9\n"
+      .. "calls\n"
+      .. "function m.__eq() calls = 2 end\n"
+      .. "tp = require 'tpstream'\n"
+      .. "m.__index, t.another = print, 9\n"
+      .. "m.__name = setmetatable({}, { __tostring = function() calls = 3 end })\n"
+      .. "t.anoth\9\n"
+      .. "package = nil string.find = nil\n"
+      .. "t.anoth\9 + 1\n"
       .. "calls\n")
-    assert.matches("\n8\n.*\nnil\n", text)
+    assert.matches("\n8\n.*\nnil\n.*\n9\n.*\n10\n.*\nnil\n", text)
   end)
 
   edits("drops the line begun at Ctrl-C, and goes on", function()
@@ -517,6 +526,33 @@ x + 5\n
 ]], { slowly = true })
     assert.equal(0, r.status)
     assert.matches("\n1\n.*interrupted!.*\n6\n", text)
+  end)
+
+  edits("drops all lines of what is not whole yet", function()
+    assert.matches("\n8\n", (typed([[
+for i = 1, 3 do\n
+f(\n
+\003
+3 + 5\n
+]], { slowly = true })))
+  end)
+
+  edits("gives the terminal back where a signal stops or ends it", function()
+    local kill = "os.execute '(sleep 0.5; kill -%s $PPID) &'\\n\n"
+    local text = typed(kill:format "TSTP" .. "6*1\n\n\\033[D7 + \n\\n\n"
+      .. kill:format "TERM" .. "\n\n",
+      { slowly = true, around = 'sh -mc "%s; stty -a; fg; stty -a"' })
+    assert.matches(" icanon .* icanon ", text)
+    assert.not_matches("-icanon", text, 1, true)
+    assert.matches("\n43\n", text)
+  end)
+
+  edits("keeps no lines in what is no file", function()
+    local path = os.tmpname()
+    os.remove(path)
+    run.command { "mkfifo", path }
+    assert.matches("\n7\n", (typed("7\n", { env = { TPSTREAM_HISTORY = path } })))
+    os.remove(path)
   end)
 end)
 

@@ -329,6 +329,19 @@ describe("read_file", function()
     assert.matches("false\t.*interrupted!\ntrue\n", r.stdout)
   end)
 
+  it("ends at Ctrl-C where something comes for ever, and keeps none of it", function()
+    local r = run.script([[
+      local tp = require "tpstream"
+      local from = os.time()
+      print(pcall(tp.read_file, "/dev/zero", "u8", { offset = 1 << 60, count = 1 }))
+      print(os.time() - from < 4)
+      for line in io.lines "/proc/self/status" do
+        local peak = line:match "^VmHWM:%s*(%d+) kB"
+        if peak then print(tonumber(peak) < 4000000) end
+      end]], { signal = "INT", after = 0.7 })
+    assert.matches("false\t.*interrupted!\ntrue\ntrue\n", r.stdout)
+  end)
+
   it("reads what has no size of its own, and nothing", function()
     local h <close> = tp.read_file "/proc/self/stat"
     assert.is_true(#h > 10)

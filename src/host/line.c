@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@ static struct {
   void (*callback_handler_remove)(void);
   void (*callback_read_char)(void);
   void (*free_line_state)(void);
+  void (*cleanup_after_signal)(void), (*reset_after_signal)(void);
+  int (*forced_update_display)(void);
   char **(*completion_matches)(const char *text,
                                char *(*next)(const char *, int));
   void (*add_history)(const char *line);
@@ -59,9 +62,11 @@ static bool bind_all(void) {
 #define BIND(name) bind("rl_" #name, &rl.name)
   return BIND(callback_handler_install) && BIND(callback_handler_remove) &&
          BIND(callback_read_char) && BIND(free_line_state) &&
-         BIND(completion_matches) && BIND(attempted_completion_function) &&
-         BIND(readline_name) && BIND(basic_word_break_characters) &&
-         BIND(library_version) && BIND(line_buffer) && BIND(catch_signals) &&
+         BIND(cleanup_after_signal) && BIND(reset_after_signal) &&
+         BIND(forced_update_display) && BIND(completion_matches) &&
+         BIND(attempted_completion_function) && BIND(readline_name) &&
+         BIND(basic_word_break_characters) && BIND(library_version) &&
+         BIND(line_buffer) && BIND(catch_signals) &&
          BIND(attempted_completion_over) && BIND(completion_append_character) &&
          BIND(basic_quote_characters) && bind("add_history", &rl.add_history) &&
          bind("read_history", &rl.read_history) &&
@@ -150,9 +155,20 @@ static char *history_path(void) {
   return path;
 }
 
+/* Neither a pipe, which would be waited for, nor a device. */
+static bool is_kept_in_file(void) {
+  struct stat info;
+  return stat(history, &info) != 0 || S_ISREG(info.st_mode);
+}
+
 static void open_history(void) {
   history = history_path();
   if (history == NULL) return;
+  if (!is_kept_in_file()) {
+    free(history);
+    history = NULL;
+    return;
+  }
   rl.history_truncate_file(history, KEPT_LINES);
   rl.read_history(history);
 }
@@ -185,7 +201,10 @@ bool host_line_open(lua_State *L) {
   if (state != NULL) return true;
   if (host_line_editor() == NULL) return false;
   tps_push_embedded(L, "complete");
-  lua_call(L, 0, 1);
+  if (lua_pcall(L, 0, 1, 0) != LUA_OK) { /* the script has spoilt Lua's own */
+    lua_pop(L, 1);
+    lua_pushnil(L);
+  }
   lua_rawsetp(L, LUA_REGISTRYINDEX, &complete_key);
   *rl.readline_name = "tpstream";
   *rl.catch_signals = 0; /* Ctrl-C is ours */
@@ -203,10 +222,46 @@ static void got(char *line) {
   done = true;
 }
 
+/* Signals that stop or end the process: the terminal is as it was then. */
+static const int leaving[] = {SIGTSTP, SIGTERM, SIGQUIT};
+#define LEAVING (sizeof leaving / sizeof *leaving)
+static struct sigaction before[LEAVING];
+static volatile sig_atomic_t caught; /* the signal that has come, or 0 */
+
+static void on_leaving(int number) { caught = number; }
+
+static void catch_leaving(void) {
+  struct sigaction action = {0};
+  action.sa_handler = on_leaving;
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < LEAVING; i++) {
+    sigaction(leaving[i], NULL, &before[i]);
+    if (before[i].sa_handler == SIG_DFL) sigaction(leaving[i], &action, NULL);
+  }
+}
+
+static void release_leaving(void) {
+  for (size_t i = 0; i < LEAVING; i++) sigaction(leaving[i], &before[i], NULL);
+}
+
+/* What the signal does by itself. Where the process goes on afterwards, so does
+ * the line. */
+static void leave(void) {
+  int number = caught;
+  caught = 0;
+  rl.cleanup_after_signal();
+  release_leaving();
+  raise(number);
+  catch_leaving();
+  rl.reset_after_signal();
+  rl.forced_update_display();
+}
+
 /* Takes keys until the line has come; false: Ctrl-C. */
 static bool wait_for_line(void) {
   struct pollfd keys = {.fd = STDIN_FILENO, .events = POLLIN};
   while (!done) {
+    if (caught) leave();
     if (host_interrupted()) return false;
     int ready = poll(&keys, 1, -1);
     if (ready > 0) rl.callback_read_char();
@@ -221,11 +276,15 @@ char *host_line_read(const char *prompt, bool *interrupted) {
   done = false;
   fflush(stdout);
   rl.callback_handler_install(prompt, got);
+  catch_leaving();
   *interrupted = !wait_for_line();
+  release_leaving();
   if (!done) {
     rl.free_line_state();
     rl.callback_handler_remove();
   }
+  if (caught) raise(caught); /* beside the last key */
+  caught = 0;
   if (*interrupted) putchar('\n');
   if (typed != NULL) keep();
   return typed;

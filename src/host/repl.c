@@ -46,7 +46,7 @@ static const char *plain_line(lua_State *L, const char *prompt,
 }
 
 /* Pushes the next line, without its end; false at the end of input. Ctrl-C
- * drops the line begun and gives an empty one. */
+ * drops all lines from index 1 on and gives an empty one. */
 static bool read_line(lua_State *L, bool first) {
   int top = lua_gettop(L);
   bool interrupted = false;
@@ -56,7 +56,13 @@ static bool read_line(lua_State *L, bool first) {
   const char *line = edited ? edit_line(L, prompt, &interrupted)
                             : plain_line(L, prompt, &interrupted);
   host_interrupts(false);
-  if (interrupted) line = lua_pushliteral(L, "");
+  if (interrupted) {
+    line = lua_pushliteral(L, "");
+    for (int i = 1; i <= top; i++) {
+      lua_pushvalue(L, -1);
+      lua_replace(L, i);
+    }
+  }
   if (line != NULL) lua_replace(L, top + 1);
   lua_settop(L, line != NULL ? top + 1 : top);
   return line != NULL;

@@ -88,7 +88,8 @@ static size_t read_some(lua_State *L, const request *r, int fd, char *to,
 /* Unlike read(), never begun again by itself after a signal. */
 static void wait_readable(lua_State *L, int fd) {
   struct pollfd p = {.fd = fd, .events = POLLIN};
-  while (poll(&p, 1, LOOK_AGAIN_MS) <= 0) check_interrupt(L);
+  do check_interrupt(L);
+  while (poll(&p, 1, LOOK_AGAIN_MS) <= 0);
 }
 
 static tps_lua_buffer *push_pinned(lua_State *L, const request *r,
@@ -102,31 +103,44 @@ static tps_lua_buffer *push_pinned(lua_State *L, const request *r,
 /* The most bytes that are needed: some devices never end. */
 static uint64_t enough(const request *r) {
   uint64_t bytes;
-  if (r->count < 0 ||
-      __builtin_mul_overflow((uint64_t)r->count, tps_dtype_sizes[r->dtype],
-                             &bytes) ||
-      __builtin_add_overflow(bytes, (uint64_t)r->offset, &bytes))
+  if (r->count < 0 || __builtin_mul_overflow((uint64_t)r->count,
+                                             tps_dtype_sizes[r->dtype], &bytes))
     return UINT64_MAX;
   return bytes;
+}
+
+/* Reads what is before the offset, as far as the file goes; how much of it
+ * there is not. */
+static int64_t skip(lua_State *L, const request *r, int fd) {
+  char unused[LUAL_BUFFERSIZE];
+  int64_t left = r->offset;
+  size_t n = 1;
+  for (; left > 0 && n > 0; left -= (int64_t)n) {
+    wait_readable(L, fd);
+    n = read_some(L, r, fd, unused,
+                  left < LUAL_BUFFERSIZE ? (size_t)left : LUAL_BUFFERSIZE);
+  }
+  return left;
 }
 
 static void read_stream(lua_State *L, const request *r, int fd,
                         tps_device *device) {
   luaL_Buffer b;
   size_t n = 1;
+  int64_t missing = skip(L, r, fd);
   luaL_buffinit(L, &b);
-  for (uint64_t left = enough(r); left > 0 && n > 0; left -= n) {
+  for (uint64_t left = missing == 0 ? enough(r) : 0; left > 0 && n > 0;
+       left -= n) {
     size_t most = left < LUAL_BUFFERSIZE ? (size_t)left : LUAL_BUFFERSIZE;
     wait_readable(L, fd);
     n = read_some(L, r, fd, luaL_prepbuffer(&b), most);
     luaL_addsize(&b, n);
   }
   luaL_pushresult(&b); /* text */
-  int64_t count = count_in(L, r, (int64_t)lua_rawlen(L, -1) - r->offset);
+  int64_t count = count_in(L, r, (int64_t)lua_rawlen(L, -1) - missing);
   tps_lua_buffer *box = push_pinned(L, r, count, device);
   if (count > 0)
-    memcpy(box->memory->host, lua_tostring(L, -2) + r->offset,
-           tps_buffer_bytes(box));
+    memcpy(box->memory->host, lua_tostring(L, -2), tps_buffer_bytes(box));
 }
 
 /* A size may be wrong, as those of sysfs are: then what there is counts. */
