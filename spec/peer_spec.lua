@@ -212,6 +212,33 @@ describe("copies between devices", function()
   end)
 end)
 
+describe("memory that serves every device", function()
+  for _, make in ipairs { "pinned", "managed" } do
+    it("is used on the current stream, wherever it was made: " .. make, function()
+      local here, there = pair.devices()
+      local h <close> = tp[make]("i32", { 1, 2, 3 }, { device = there })
+      local s <close> = tp.Stream(here)
+      local held <close> = gate.new()
+      held:hold(s)
+      tp.with_stream(s, function()
+        h:fill(5)
+        h:slice(2, 1):write { 6 }
+      end)
+      there:synchronize()
+      assert.same({ 1, 2, 3 }, { h[1], h[2], h[3] })
+      held:open()
+      s:synchronize()
+      assert.same({ 5, 6, 5 }, { h[1], h[2], h[3] })
+      for _ = 1, 300 do gate.run(s, "add", h, 0, 1) end
+      assert.same({ 305, 6, 5 }, tp.with_stream(s, h.read, h))
+      local g <close> = tp.capture(s, function() h:fill(7) end)
+      assert.equal(1, #g:nodes())
+      g:launch(s)
+      assert.same({ 7 }, tp.with_stream(s, h.read, h, 3))
+    end)
+  end
+end)
+
 describe("the order of several devices", function()
   it("is made by events and wait_stream", function()
     local here, there = pair.devices()

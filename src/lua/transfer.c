@@ -7,10 +7,15 @@
 /* Streams are looked up last before they are used, and the buffers checked once
  * more: making a default stream's object may run a script's finalizers. */
 
-/* Where the operations of the buffer at `index` are queued. */
+/* Where the operations of the buffer at `index` are queued: on the current
+ * stream of its device; what serves every device, on the current one's. */
 static tps_stream *stream_for(lua_State *L, int index) {
-  tps_device *device = tps_check_buffer(L, index)->memory->device;
-  tps_stream *stream = tps_current_stream(L, device);
+  const tps_memory *memory = tps_check_buffer(L, index)->memory;
+  tps_device *device = memory->device;
+  bool everywhere = memory->kind == TPS_MEMORY_PINNED;
+  tps_stream *stream = tps_current_stream(L, everywhere ? NULL : device);
+  if (stream->device->kind != device->kind)
+    stream = tps_current_stream(L, device);
   tps_check_buffer(L, index);
   return stream;
 }
