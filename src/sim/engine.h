@@ -89,6 +89,9 @@ void tps_sim_launch_cancel(tps_sim_launch *launch, int code,
 
 /* Block number `index` (x fastest) of the grid. NULL when out of memory. */
 tps_sim_block *tps_sim_block_new(tps_sim_launch *launch, uint64_t index);
+/* As destroying `ended` and making another, but its memory, which this thread's
+ * caches hold, serves the other at once. */
+tps_sim_block *tps_sim_block_again(tps_sim_block *ended, uint64_t index);
 void tps_sim_block_destroy(tps_sim_block *block);
 
 typedef enum tps_sim_outcome {

@@ -146,14 +146,8 @@ static void clear_shared(struct tps_sim_block *block) {
   else if (bytes > 0) memset(host, 0, bytes);
 }
 
-struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
-                                          uint64_t index) {
-  pthread_mutex_lock(&launch->lock);
-  struct tps_sim_block *block = launch->pool;
-  if (block) launch->pool = block->next;
-  pthread_mutex_unlock(&launch->lock);
-  if (!block) block = make(launch);
-  if (!block) return NULL;
+void tps_sim_block_start(struct tps_sim_block *block, uint64_t index) {
+  const struct tps_sim_launch *launch = block->launch;
   block->index = index;
   block->epoch++;
   block->live = launch->threads;
@@ -172,6 +166,16 @@ struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
   fill_rows(block);
   for (uint32_t k = 0; k < launch->warps; k++)
     begin_warp(block, &block->warps[k]);
+}
+
+struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
+                                          uint64_t index) {
+  pthread_mutex_lock(&launch->lock);
+  struct tps_sim_block *block = launch->pool;
+  if (block) launch->pool = block->next;
+  pthread_mutex_unlock(&launch->lock);
+  if (!block) block = make(launch);
+  if (block) tps_sim_block_start(block, index);
   return block;
 }
 
@@ -180,7 +184,7 @@ void tps_sim_block_end(struct tps_sim_block *block) {
   pthread_mutex_lock(&launch->lock);
   block->next = launch->pool;
   launch->pool = block;
-  launch->ended++;
+  atomic_fetch_add_explicit(&launch->ended, 1, memory_order_relaxed);
   pthread_mutex_unlock(&launch->lock);
 }
 

@@ -54,6 +54,17 @@ tps_sim_block *tps_sim_block_new(tps_sim_launch *launch, uint64_t index) {
   return first;
 }
 
+tps_sim_block *tps_sim_block_again(tps_sim_block *block, uint64_t index) {
+  tps_sim_launch *launch = block->launch;
+  if (launch->cluster_blocks > 1) {
+    end_all(block);
+    return tps_sim_block_new(launch, index);
+  }
+  atomic_fetch_add_explicit(&launch->ended, 1, memory_order_relaxed);
+  tps_sim_block_start(block, block_index(launch, index, 0));
+  return block;
+}
+
 void tps_sim_block_destroy(tps_sim_block *block) {
   if (block) end_all(block);
 }

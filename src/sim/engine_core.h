@@ -198,7 +198,8 @@ struct tps_sim_launch {
   tps_error fault;
   /* For engine_grid.c: blocks that have ended, and those that can't go on
    * before there have been more changes of the workspace than `stuck_at`. */
-  uint64_t ended, stuck, stuck_at;
+  _Atomic uint64_t ended;
+  uint64_t stuck, stuck_at;
   atomic_uint_fast64_t changes; /* needs no lock */
   struct tps_sim_block *pool;   /* ended blocks, to be used again */
 };
@@ -477,6 +478,7 @@ void tps_sim_grid_check(engine *e);
  * it alone. Its turn may end with OUTCOME_WAITS as well: all that is left of it
  * waits, perhaps for other blocks of its cluster. */
 #define OUTCOME_WAITS (TPS_SIM_FAULT + 1)
+void tps_sim_block_start(struct tps_sim_block *block, uint64_t index);
 struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
                                           uint64_t index);
 void tps_sim_block_end(struct tps_sim_block *block);

@@ -47,34 +47,39 @@ static bool set_aside(tps_sim_block *block, tps_sim_outcome outcome,
   return true;
 }
 
-static void run_block(tps_sim_block *block, tps_sim_aside *aside,
-                      uint64_t slice, result *r) {
+/* Returns the block if it has ended; else it is set aside. */
+static tps_sim_block *run_block(tps_sim_block *block, tps_sim_aside *aside,
+                                uint64_t slice, result *r) {
   for (;;) {
     tps_sim_outcome outcome =
         tps_sim_block_run(block, slice != 0 ? slice : SLICE);
     if (outcome == TPS_SIM_FAULT) r->faulted = true;
     if (outcome == TPS_SIM_DONE || outcome == TPS_SIM_FAULT) break;
-    if (set_aside(block, outcome, aside, r)) return;
+    if (set_aside(block, outcome, aside, r)) return NULL;
   }
-  tps_sim_block_destroy(block);
   free(aside);
   r->finished++;
+  return block;
 }
 
-static void run_fresh(const tps_sim_turn *t, uint64_t part, result *r) {
+/* `ended`: the block before it, or NULL; as what is returned. */
+static tps_sim_block *run_fresh(const tps_sim_turn *t, uint64_t part,
+                                tps_sim_block *ended, result *r) {
   const tps_sim_task *task = t->task;
   /* 128 bits: both factors are below 2^63 for the largest grids. */
   unsigned __int128 product =
       (unsigned __int128)part * task->u.run.stride + task->u.run.offset;
-  tps_sim_block *block =
-      tps_sim_block_new(task->u.run.launch, (uint64_t)(product % task->parts));
+  uint64_t index = (uint64_t)(product % task->parts);
+  tps_sim_block *block = ended != NULL
+                             ? tps_sim_block_again(ended, index)
+                             : tps_sim_block_new(task->u.run.launch, index);
   if (block == NULL) {
     out_of_memory(task);
     r->faulted = true;
     r->finished++;
-    return;
+    return NULL;
   }
-  run_block(block, NULL, t->slice, r);
+  return run_block(block, NULL, t->slice, r);
 }
 
 /* What the task's stream runs: the task itself, or the graph it is part of. */
@@ -96,12 +101,14 @@ static void begin(tps_sim_task *task, result *r) {
 static void run(const tps_sim_turn *t, result *r) {
   uint64_t begin_ns = tps_now_ns();
   tps_sim_task *task = t->task;
+  tps_sim_block *ended = NULL;
   if (t->begins) {
     begin(task, r);
   } else if (t->aside != NULL) {
-    run_block(t->aside->block, t->aside, t->slice, r);
+    ended = run_block(t->aside->block, t->aside, t->slice, r);
   } else if (task->kind == TPS_SIM_TASK_LAUNCH) {
-    for (uint64_t i = 0; i < t->count; i++) run_fresh(t, t->first + i, r);
+    for (uint64_t i = 0; i < t->count; i++)
+      ended = run_fresh(t, t->first + i, ended, r);
   } else if (task->kind == TPS_SIM_TASK_CONDITION) {
     r->finished = t->count; /* a turn, lest a loop keeps the lock for ever */
   } else {
@@ -109,6 +116,7 @@ static void run(const tps_sim_turn *t, result *r) {
       tps_sim_transfer_part(task, t->first + i);
     r->finished = t->count;
   }
+  tps_sim_block_destroy(ended);
   r->ns = tps_now_ns() - begin_ns;
   if (task->kind == TPS_SIM_TASK_LAUNCH &&
       atomic_load_explicit(&task->device->printed_bytes, memory_order_relaxed) >
