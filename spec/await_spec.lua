@@ -340,3 +340,21 @@ describe("__await", function()
     end)
   end)
 end)
+
+describe("a task's coroutine", function()
+  it("that others close, or resume to its end, ends the task with an error", function()
+    for _, meddle in ipairs { coroutine.close, coroutine.resume } do
+      local co
+      local t = tp.spawn(function()
+        co = coroutine.running()
+        tp.sleep(1)
+      end)
+      tp.poll()
+      meddle(co)
+      local ok, e = pcall(tp.run)
+      assert.is_false(ok)
+      assert.equal("the task's coroutine was ended by others", e)
+      assert.equal("failed", t:status())
+    end
+  end)
+end)

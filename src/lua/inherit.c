@@ -100,6 +100,11 @@ static void take_first(lua_State *L, lua_State *co, int count) {
   lua_xmove(co, L, 1);
 }
 
+/* Someone else has resumed it to its end, or closed it: it holds no function. */
+static bool is_dead(lua_State *co) {
+  return lua_status(co) == LUA_OK && lua_gettop(co) == 0;
+}
+
 /* resume(co, frame) → true and the first result where it has ended, nil where it
  * has yielded, false and the error. What stands in the lists is a copy: the same
  * frame may be in force twice. */
@@ -109,6 +114,11 @@ static int resume(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
   int count = 0, first = lua_status(co) == LUA_OK ? lua_gettop(co) - 1 : 0;
   luaL_checkstack(L, 4, NULL);
+  if (is_dead(co)) {
+    lua_pushboolean(L, false);
+    lua_pushliteral(L, "the task's coroutine was ended by others");
+    return 2;
+  }
   tps_frame_link(L, lua, &copy);
   int status = lua_resume(co, L, first, &count);
   tps_frame_unlink(lua, &copy);
