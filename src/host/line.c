@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,7 +252,7 @@ static void leave(void) {
   caught = 0;
   rl.cleanup_after_signal();
   release_leaving();
-  raise(number);
+  pthread_kill(pthread_self(), number);
   catch_leaving();
   rl.reset_after_signal();
   rl.forced_update_display();
@@ -283,7 +284,7 @@ char *host_line_read(const char *prompt, bool *interrupted) {
     rl.free_line_state();
     rl.callback_handler_remove();
   }
-  if (caught) raise(caught); /* beside the last key */
+  if (caught) pthread_kill(pthread_self(), caught); /* beside the last key */
   caught = 0;
   if (*interrupted) putchar('\n');
   if (typed != NULL) keep();
