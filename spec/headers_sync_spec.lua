@@ -171,7 +171,8 @@ describe("cuda/atomic", function()
     end)
   end
 
-  it("of all threads at one place", function()
+  -- Of bytes libcu++ reads the whole word, which memcheck minds.
+  it("of all threads at one place #fault", function()
     local i <close> = tp.zeros("i32", 3)
     local c <close> = tp.zeros("u8", 1)
     local f <close> = tp.zeros("f32", 1)
@@ -188,7 +189,7 @@ describe("cuda/atomic", function()
     assert.same({ eighth }, d:read())
   end)
 
-  it("of bytes where memory ends in the middle of a word", function()
+  it("of bytes where memory ends in the middle of a word #fault", function()
     local bytes <close> = tp.zeros("u8", 7)
     local shorts <close> = tp.zeros("i16", 7)
     module:kernel "ends":launch({ grid = 1, block = 45, shared = 7 }, bytes,

@@ -131,6 +131,11 @@ static bool add_includes(const tps_compiler *nvrtc, const tps_rtc_request *r,
   return true;
 }
 
+/* From 12.9 on NVRTC keeps builds of its own, without their logs. */
+static bool keeps_builds(const tps_compiler *nvrtc) {
+  return nvrtc->major > 12 || (nvrtc->major == 12 && nvrtc->minor >= 9);
+}
+
 bool tps_rtc_options(const tps_compiler *nvrtc, const tps_rtc_request *r,
                      const char *arch, tps_strings *out) {
   if (!given(r, "-arch", "--gpu-architecture") &&
@@ -143,6 +148,9 @@ bool tps_rtc_options(const tps_compiler *nvrtc, const tps_rtc_request *r,
     return false;
   if (nvrtc->major >= 12 && !given(r, "--device-int128", "-device-int128") &&
       !tps_strings_add(out, "--device-int128")) /* as nvcc has it */
+    return false;
+  if (keeps_builds(nvrtc) && !given(r, "--no-cache", "-no-cache") &&
+      !tps_strings_add(out, "--no-cache"))
     return false;
   if (r->relocatable && !tps_strings_add(out, "--relocatable-device-code=true"))
     return false;
