@@ -408,7 +408,8 @@ local function typed(keys, options)
     pending "needs script(1)"
     return nil
   end
-  local command = (options.around or "%s"):format(
+  -- exec: a shell in between would end at Ctrl-C
+  local command = "exec " .. (options.around or "%s"):format(
     ("%s %s"):format(COMMAND, options.words or ""))
   local words = { "script", "-qec", command, "/dev/null" }
   local over = "os.exit()\n"
