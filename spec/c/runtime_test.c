@@ -1261,25 +1261,35 @@ static void devices_are_told_by_name(void **state) {
 
 static int seen[TPS_OP_GRAPH + 1], waited, freed_at;
 
-static void see(void *data, tps_op *op) {
-  (void)data;
+static void see(void *data, tps_op *op, const tps_stream *stream) {
+  (void)data, (void)stream;
   assert_true(op->queued_ns > 0);
   if (op->kind == TPS_OP_FREE) freed_at = op->line;
   seen[op->kind]++;
 }
 
-static void see_wait(void *data, const tps_context *context,
-                     const tps_device *device, uint64_t stream,
-                     uint64_t event) {
-  (void)data, (void)context, (void)device, (void)stream, (void)event;
+static void see_wait(void *data, const tps_wait_note *wait) {
+  (void)data;
+  assert_non_null(wait->stream);
   waited++;
+}
+
+static int made, ended;
+
+static void see_memory(void *data, const tps_memory *memory,
+                       tps_memory_change what) {
+  (void)data;
+  assert_int_equal(memory->bytes, 8);
+  made += what == TPS_MEMORY_MADE;
+  ended += what == TPS_MEMORY_ENDED;
 }
 
 static void observers_see_what_the_script_queues(void **state) {
   (void)state;
   world w;
   open_world(&w, TPS_SIM);
-  tps_observer observer = {.queued = see, .waited = see_wait};
+  tps_observer observer = {
+      .queued = see, .waited = see_wait, .memory = see_memory};
   assert_false(tps_observing());
   tps_observer_add(&observer);
   tps_memory *m = allocate(&w, 0, 8);
@@ -1301,6 +1311,8 @@ static void observers_see_what_the_script_queues(void **state) {
   assert_int_equal(seen[TPS_OP_WAIT], 1);
   assert_int_equal(seen[TPS_OP_FREE], 2);
   assert_int_equal(waited, 1);
+  assert_int_equal(made, 2);
+  assert_int_equal(ended, 2);
   close_world(&w);
 }
 

@@ -185,6 +185,7 @@ static int buffer_new(lua_State *L) {
   if (bytes == NULL || count == 0) return 1;
   tps_before_wait(lua);
   write_all(L, box, stream, bytes);
+  tps_memory_changed(box->memory, TPS_MEMORY_SETTLED);
   return 1;
 }
 
@@ -200,6 +201,7 @@ static int buffer_zeros(lua_State *L) {
   if (tps_memory_fill(stream, box->memory, 0, 0, box->size, (uint64_t)count,
                       &err) != 0)
     return tps_raise(L, &err);
+  tps_memory_changed(box->memory, TPS_MEMORY_SETTLED);
   return 1;
 }
 

@@ -20,6 +20,15 @@ static unsigned char *element(lua_State *L, const tps_lua_buffer *b) {
          (uint64_t)(i - 1) * b->size;
 }
 
+/* Somebody observes, and the element is about to be read or written. */
+static TPS_COLD void tell(lua_State *L, const tps_lua_buffer *b,
+                          tps_access access) {
+  tps_site_set(L, b->head.lua);
+  tps_observe_host(b->memory,
+                   b->first + (uint64_t)(lua_tointeger(L, 2) - 1) * b->size,
+                   b->size, access);
+}
+
 /* A kernel that runs may use the element at the same time: each is read and
  * written as a whole. */
 static void load_element(void *to, const void *from, unsigned size) {
@@ -50,7 +59,9 @@ int tps_buffer_index(lua_State *L) {
   if (lua_type(L, 2) == LUA_TNUMBER) {
     tps_lua_buffer *b = tps_buffer_self(L);
     uint64_t value;
-    load_element(&value, element(L, b), b->size);
+    const unsigned char *from = element(L, b);
+    if (TPS_UNLIKELY(tps_observing())) tell(L, b, TPS_ACCESS_READ);
+    load_element(&value, from, b->size);
     tps_push_element(L, b->dtype, &value);
     return 1;
   }
@@ -69,6 +80,7 @@ int tps_buffer_newindex(lua_State *L) {
   if (fit != TPS_FITS)
     return tps_misuse(L, "element %lld: %s", (long long)lua_tointeger(L, 2),
                       tps_push_misfit(L, 3, b->dtype, fit));
+  if (TPS_UNLIKELY(tps_observing())) tell(L, b, TPS_ACCESS_WRITE);
   store_element(to, &value, b->size);
   return 0;
 }

@@ -127,7 +127,8 @@ static int notify(callback *c, tps_op *op, tps_error *err) {
   int code = TPS_NO_HOST_MEMORY;
   if (seen) op = tps_op_begin(stream, TPS_OP_HOST, err);
   if (op != NULL) {
-    if (seen) tps_op_announce(op);
+    if (seen && tps_observing()) op->event = c->promise = tps_next_id();
+    if (seen) tps_op_announce(op, stream);
     code = device->face->stream_notify(device, stream->handle, deliver, c, op,
                                        err);
     if (code == 0) {
@@ -208,6 +209,7 @@ static int await(tps_stream *stream, uint64_t event, uint64_t seq,
   c->event = event;
   c->seq = seq;
   put(c, place);
+  if (tps_observing()) c->promise = tps_observe_promised(stream, event);
   tps_op *op = tps_op_internal(stream, TPS_OP_HOST, err);
   if (op != NULL) return notify(c, op, err);
   release(c);
@@ -265,9 +267,10 @@ void tps_notice_unref(struct tps_notice *notice) {
 }
 
 int tps_notice_arm(struct tps_notice *notice, tps_stream *stream,
-                   uint64_t token, tps_error *err) {
+                   uint64_t token, uint64_t promise, tps_error *err) {
   callback *c = new_callback(stream->context, stream, token, err);
   if (c == NULL) return TPS_NO_HOST_MEMORY;
+  c->promise = promise;
   atomic_fetch_add_explicit(&notice->refs, 1, memory_order_relaxed);
   pthread_mutex_lock(&notice->inbox->lock);
   if (notice->last != NULL) notice->last->due_next = c;
@@ -332,10 +335,13 @@ static callback *pop(struct tps_inbox *inbox) {
 /* What whoever waited for it may know now. */
 static void tell_waited(const callback *c) {
   tps_stream *stream = c->stream;
-  if (!c->awaited) return;
-  if (c->event == 0) tps_stream_reached(stream, c->seq);
-  tps_waited(stream->context, stream->device, c->event == 0 ? stream->id : 0,
-             c->event);
+  if (c->awaited && c->event == 0) tps_stream_reached(stream, c->seq);
+  if (tps_observing() && (c->awaited || c->promise != 0))
+    tps_observe_waited(&(tps_wait_note){.context = stream->context,
+                                        .device = stream->device,
+                                        .stream = c->event == 0 ? stream : NULL,
+                                        .event = c->event,
+                                        .promise = c->promise});
 }
 
 bool tps_callback_take(tps_context *context, uint64_t *token) {

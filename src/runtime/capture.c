@@ -154,6 +154,7 @@ static tps_graph *new_graph(tps_stream *stream, tps_error *err) {
   }
   graph->context = stream->context;
   graph->device = stream->device;
+  graph->id = tps_next_id();
   graph->parts = parts;
   parts->local = stream->parts->local;
   tps_context_hold(graph->context);

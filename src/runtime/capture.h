@@ -241,7 +241,7 @@ void tps_keep_free(tps_keep *keep);
 struct tps_notice *tps_notice_new(tps_context *context, tps_error *err);
 void tps_notice_unref(struct tps_notice *notice);
 int tps_notice_arm(struct tps_notice *notice, tps_stream *stream,
-                   uint64_t token, tps_error *err);
+                   uint64_t token, uint64_t promise, tps_error *err);
 /* Takes the last arming back. */
 void tps_notice_disarm(struct tps_notice *notice);
 /* What the device calls. */

@@ -207,11 +207,18 @@ static int wait_list(const tps_stream_list *list, uint64_t deadline,
   return 0;
 }
 
+/* For all that the context, or anybody, has queued on the device. */
+static void waited_all(const tps_local *local, bool anybody) {
+  if (tps_observing())
+    tps_observe_waited(&(tps_wait_note){
+        .context = local->context, .device = local->device, .all = anybody});
+}
+
 static int wait_local(tps_local *local, uint64_t deadline, tps_error *err) {
   int code = tps_device_fault(local->device, err);
   if (code == 0) code = wait_list(&local->open, deadline, err);
   if (code == 0) code = wait_list(&local->closed, deadline, err);
-  if (code == 0) tps_waited(local->context, local->device, 0, 0);
+  if (code == 0) waited_all(local, false);
   return code;
 }
 
@@ -246,6 +253,7 @@ int tps_device_synchronize(tps_context *context, tps_device *device,
   int code = tps_capture_refuse_device(context, device, err);
   if (code == 0) code = wait_local(local, deadline, err);
   if (code == 0) code = wait_foreign(local, timeout_ns, deadline, err);
+  if (code == 0) waited_all(local, timeout_ns == TPS_FOREVER);
   tps_reclaim_local(local);
   return code;
 }

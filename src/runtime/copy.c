@@ -121,7 +121,7 @@ static int queue(const job *j, tps_error *err) {
                             TPS_ACCESS_READ, err));
   TPS_TRY(out, tps_op_touch(op, j->to, j->to_first, to_span(j),
                             TPS_ACCESS_WRITE, err));
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = hand_over(j, op, err);
   if (code == 0) {
     tps_stream_queued(stream);
@@ -254,7 +254,7 @@ int tps_memory_fill(tps_stream *stream, tps_memory *memory, uint64_t first,
   tps_uses_set(memory, op->seq);
   TPS_TRY(out, tps_op_touch(op, memory, first, width * count, TPS_ACCESS_WRITE,
                             err));
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = device->face->fill(device, memory->address + first, pattern, width,
                             count, stream->handle, op, err);
   if (code == 0) {

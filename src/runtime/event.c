@@ -97,6 +97,7 @@ void tps_event_free(tps_event *event) {
   tps_context *context = event->context;
   if (--w->refs > 0) return;
   if (event->wait != NULL) event->wait->place = NULL;
+  if (tps_observing()) tps_observe_event_ended(event->id);
   drop_handle(w);
   if (w->stream != NULL) tps_stream_unhold(w->stream);
   free(w->mark);
@@ -225,7 +226,7 @@ int tps_event_record(tps_event *event, tps_stream *stream, tps_error *err) {
   tps_op *op = tps_op_begin(stream, TPS_OP_RECORD, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   op->event = event->id;
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = device->face->event_record(device, event->handle, stream->handle, op,
                                     err);
   if (code != 0) {
@@ -268,7 +269,7 @@ int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
   tps_op *op = tps_op_begin(stream, TPS_OP_WAIT, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   op->event = event->id;
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = device->face->stream_wait_event(device, stream->handle, event->handle,
                                          op, err);
   if (code != 0) {
@@ -282,7 +283,10 @@ int tps_event_wait(tps_event *event, tps_stream *stream, tps_error *err) {
 
 static void reached(const whole *w) {
   if (w->stream != NULL) tps_stream_reached(w->stream, w->seq);
-  tps_waited(w->event.context, w->event.device, 0, w->event.id);
+  if (tps_observing())
+    tps_observe_waited(&(tps_wait_note){.context = w->event.context,
+                                        .device = w->event.device,
+                                        .event = w->event.id});
 }
 
 int tps_event_query(tps_event *event, tps_error *err) {

@@ -40,6 +40,7 @@ int tps_memory_adopt(tps_context *context, tps_device *device, uint64_t address,
   memory->address = address;
   memory->escaped = true; /* its owner has the address */
   memory->parts->pinned = block;
+  tps_memory_changed(memory, TPS_MEMORY_MADE);
   *out = memory;
   return 0;
 }

@@ -77,15 +77,35 @@ static void disarm(struct tps_graph_parts *parts, uint32_t count) {
 }
 
 static int arm(struct tps_graph_parts *parts, tps_stream *stream,
-               const uint64_t *tokens, tps_error *err) {
+               const uint64_t *tokens, const uint64_t *promises,
+               tps_error *err) {
   const tps_keep *keep = &parts->keep;
   for (uint32_t i = 0; i < keep->notice_count; i++) {
-    int code = tps_notice_arm(keep->notices[i], stream, tokens[i], err);
+    int code = tps_notice_arm(keep->notices[i], stream, tokens[i],
+                              promises != NULL ? promises[i] : 0, err);
     if (code == 0) continue;
     disarm(parts, i);
     return code;
   }
   return 0;
+}
+
+/* For observers, one for each notice; NULL: there are none, or no memory. */
+static TPS_COLD uint64_t *make_promises(uint32_t count) {
+  uint64_t *promises = malloc(count * sizeof *promises);
+  for (uint32_t i = 0; promises != NULL && i < count; i++)
+    promises[i] = tps_next_id();
+  return promises;
+}
+
+static TPS_COLD void tell_launching(tps_op *op, const tps_stream *stream,
+                                    const tps_graph *graph,
+                                    const uint64_t *promises) {
+  const tps_keep *keep = &graph->parts->keep;
+  for (uint32_t i = 0; i < keep->use_count; i++)
+    if (keep->uses[i].memory->captured)
+      tps_observe_memory(keep->uses[i].memory, TPS_MEMORY_SETTLED);
+  tps_observe_launching(op, stream, graph, promises);
 }
 
 /* Memory that was made in a capture is for one launch at a time, also where
@@ -139,12 +159,18 @@ static int queue(tps_graph *graph, tps_stream *stream, const uint64_t *tokens,
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   set_parts(op, parts->ops);
   int code = note_uses(op, &parts->keep, err);
-  if (code == 0) code = arm(parts, stream, tokens, err);
+  uint64_t *promises = NULL;
+  if (TPS_UNLIKELY(tps_observing()) && parts->keep.notice_count > 0)
+    promises = make_promises(parts->keep.notice_count);
+  if (code == 0) code = arm(parts, stream, tokens, promises, err);
+  if (code == 0 && TPS_UNLIKELY(tps_observing()))
+    tell_launching(op, stream, graph, promises);
+  free(promises);
   if (code != 0) {
     tps_op_broke(op);
     return code;
   }
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code =
       device->face->graph_launch(device, parts->built, stream->handle, op, err);
   if (code == 0) {

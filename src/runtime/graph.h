@@ -18,6 +18,7 @@
 typedef struct tps_graph {
   tps_context *context;
   tps_device *device; /* of the stream that it was captured on */
+  uint64_t id;        /* unique in the process */
   struct tps_graph_parts *parts;
 } tps_graph;
 

@@ -18,6 +18,7 @@ struct tps_callback {
   struct tps_inbox *inbox;
   uint64_t token;
   uint64_t event, seq; /* awaited: the event's id or 0, and its stream's work */
+  uint64_t promise;    /* to observers, or 0 */
   tps_callback **place; /* where others who wait for that find it, or NULL */
   bool awaited;
   bool taken; /* under the inbox's lock: the context has let go of it */

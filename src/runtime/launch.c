@@ -137,7 +137,7 @@ int tps_launch_run(const tps_prepared *prepared, tps_stream *stream,
     tps_op_broke(op);
     return code;
   }
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = device->face->launch(device, prepared->handle, &prepared->launch,
                               stream->handle, op, err);
   if (code != 0) return broke(prepared, stream, op, code, err);

@@ -82,6 +82,7 @@ void tps_memory_close(tps_memory *memory) {
 
 void tps_memory_tell(const tps_memory *memory, const char *element) {
   tps_device *device = memory->device;
+  if (tps_observing()) tps_observe_named(memory, element);
   if (device->face->memory_note != NULL && memory->address != 0)
     device->face->memory_note(device, memory->address, element,
                               memory->site.source, memory->site.line);
@@ -171,7 +172,7 @@ static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   code = tps_op_touch(op, memory, 0, memory->bytes, TPS_ACCESS_NONE, err);
   if (code != 0) return code;
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = find_address(stream, memory, op, err);
   if (code != 0) {
     memory->address = 0;
@@ -185,6 +186,7 @@ static int allocate_on(tps_stream *stream, tps_memory *memory, tps_error *err) {
   memory->parts->home = stream;
   tps_memory_hold(memory);
   count_allocation(&local->stats, memory->bytes);
+  tps_memory_changed(memory, TPS_MEMORY_MADE);
   return 0;
 }
 
@@ -225,6 +227,7 @@ static int pin(tps_local *local, tps_memory *memory, tps_error *err) {
   *(memory->managed ? &local->stats.managed_bytes
                     : &local->stats.pinned_bytes) += memory->bytes;
   local->stats.allocations++;
+  tps_memory_changed(memory, TPS_MEMORY_MADE);
   return 0;
 }
 
@@ -256,6 +259,7 @@ int tps_memory_borrow(tps_context *context, tps_device *device,
   memory->address = address;
   memory->parts->owner = owner;
   memory->parts->release = release;
+  tps_memory_changed(memory, TPS_MEMORY_MADE);
   *out = memory;
   return 0;
 }

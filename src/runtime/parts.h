@@ -171,25 +171,31 @@ tps_op *tps_op_internal(tps_stream *stream, tps_op_kind kind, tps_error *err);
 /* Adds what the operation touches; room for one is always there. */
 int tps_op_touch(tps_op *op, const tps_memory *memory, uint64_t first,
                  uint64_t bytes, tps_access access, tps_error *err);
+TPS_COLD void tps_observe_queued(tps_op *op, const tps_stream *stream);
+TPS_COLD void tps_observe_launching(tps_op *op, const tps_stream *stream,
+                                    const tps_graph *graph,
+                                    const uint64_t *promises);
+TPS_COLD void tps_observe_refused(const tps_op *op);
+TPS_COLD void tps_observe_waited(const tps_wait_note *wait);
+/* The promise. */
+TPS_COLD uint64_t tps_observe_promised(const tps_stream *stream,
+                                       uint64_t event);
+TPS_COLD void tps_observe_stream(const tps_stream *stream, bool opened);
+TPS_COLD void tps_observe_event_ended(uint64_t event);
+TPS_COLD void tps_observe_named(const tps_memory *memory, const char *element);
+static inline void tps_op_announce(tps_op *op, const tps_stream *stream) {
+  if (tps_observing()) tps_observe_queued(op, stream);
+}
 static inline void tps_op_broke(tps_op *op) {
   atomic_store_explicit(&op->state, TPS_OP_FAILED, memory_order_relaxed);
+  if (tps_observing()) tps_observe_refused(op);
 }
-
-TPS_COLD void tps_observe_queued(tps_op *op);
-TPS_COLD void tps_observe_waited(const tps_context *context,
-                                 const tps_device *device, uint64_t stream,
-                                 uint64_t event);
-extern _Atomic(tps_observer *) tps_observers;
-static inline bool tps_observed(void) {
-  return atomic_load_explicit(&tps_observers, memory_order_acquire) != NULL;
-}
-static inline void tps_op_announce(tps_op *op) {
-  if (tps_observed()) tps_observe_queued(op);
-}
-static inline void tps_waited(const tps_context *context,
-                              const tps_device *device, uint64_t stream,
-                              uint64_t event) {
-  if (tps_observed()) tps_observe_waited(context, device, stream, event);
+/* All work of the stream so far is done. */
+static inline void tps_waited_stream(const tps_stream *stream) {
+  if (tps_observing())
+    tps_observe_waited(&(tps_wait_note){.context = stream->context,
+                                        .device = stream->device,
+                                        .stream = stream});
 }
 
 /* ---- streams ------------------------------------------------------------- */

@@ -56,7 +56,7 @@ int tps_product_run(tps_stream *stream, tps_product *product,
   }
   op->kernel = tps_intern(name, sizeof name - 1);
   TPS_TRY(broke, note(op, of, err));
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   set_addresses(product, of);
   TPS_TRY(broke,
           device->face->multiply(device, product, stream->handle, op, err));

@@ -93,7 +93,7 @@ static int free_on(tps_memory *memory, tps_stream *stream, tps_error *err) {
   op->line = memory->parts->closed_at.line;
   int code = tps_op_touch(op, memory, 0, memory->bytes, TPS_ACCESS_NONE, err);
   if (code == 0) {
-    tps_op_announce(op);
+    tps_op_announce(op, stream);
     if (tps_spare_keep(stream, memory->address, memory->bytes)) return 0;
     code = device->face->memory_free(device, memory->address,
                                      stream->parts->handle, op, err);
@@ -169,6 +169,7 @@ void tps_memory_reclaim(tps_memory *memory) {
   struct tps_memory_parts *parts = memory->parts;
   memory->context->parts->held -= parts->held;
   parts->held = 0;
+  tps_memory_changed(memory, TPS_MEMORY_ENDED);
   if (memory->kind == TPS_MEMORY_DEVICE) {
     reclaim_device(memory);
   } else if (memory->kind == TPS_MEMORY_PINNED) {

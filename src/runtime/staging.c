@@ -197,7 +197,7 @@ static int queue_copy(tps_stream *stream, tps_memory *memory, uint64_t first,
   code = tps_op_touch(op, memory, first, bytes,
                       in ? TPS_ACCESS_WRITE : TPS_ACCESS_READ, err);
   if (code != 0) return code;
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = copy(stream, memory, first, bytes, staged, in, op, err);
   if (code == 0) {
     tps_stream_queued(stream);
@@ -343,7 +343,9 @@ int tps_memory_read(tps_stream *stream, tps_memory *memory, uint64_t first,
   code = memory->kind == TPS_MEMORY_PINNED ? read_pinned(&r, err)
                                            : read_staged(&r, err);
   if (code == 0) {
-    tps_waited(stream->context, stream->device, stream->id, 0);
+    tps_waited_stream(stream);
+    if (memory->kind == TPS_MEMORY_PINNED && tps_observing())
+      tps_observe_host(memory, first, bytes, TPS_ACCESS_READ);
     tps_reclaim_local(stream->parts->local);
   }
   return code;

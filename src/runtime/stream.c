@@ -99,8 +99,10 @@ int tps_stream_open(tps_context *context, tps_device *device, int priority,
   if (local == NULL) return TPS_NO_HOST_MEMORY;
   tps_stream_settle_some(local, 4);
   code = open_stream(local, priority, blocking, out, err);
-  if (code == 0) tps_context_hold(context);
-  return code;
+  if (code != 0) return code;
+  tps_context_hold(context);
+  if (tps_observing()) tps_observe_stream(*out, true);
+  return 0;
 }
 
 tps_stream *tps_stream_internal(tps_local *local, tps_error *err) {
@@ -148,6 +150,7 @@ int tps_stream_adopt(tps_context *context, tps_device *device, uint64_t handle,
       atomic_fetch_add_explicit(&last_stream, 1, memory_order_relaxed) + 1;
   list_append(&local->open, stream);
   tps_context_hold(context);
+  if (tps_observing()) tps_observe_stream(stream, true);
   *out = stream;
   return 0;
 }
@@ -199,6 +202,7 @@ void tps_stream_close(tps_stream *stream) {
   tps_error err;
   tps_capture_forget(stream);
   tps_spares_flush(stream);
+  if (tps_observing() && !parts->internal) tps_observe_stream(stream, false);
   stream->closed = true;
   stream->handle = NULL;
   list_remove(&local->open, stream);
@@ -312,7 +316,7 @@ int tps_stream_query(tps_stream *stream, tps_error *err) {
   code = tps_others(stream->parts->local, err);
   if (code != 0) return code;
   tps_stream_reached(stream, stream->last_seq);
-  tps_waited(stream->context, device, stream->id, 0);
+  tps_waited_stream(stream);
   return 0;
 }
 
@@ -328,7 +332,7 @@ int tps_stream_synchronize(tps_stream *stream, uint64_t timeout_ns,
   if (code == 0) code = tps_others(local, err);
   if (code == 0) {
     tps_stream_reached(stream, seq);
-    tps_waited(stream->context, stream->device, stream->id, 0);
+    tps_waited_stream(stream);
     tps_reclaim_local(local);
   }
   return code;
@@ -407,7 +411,7 @@ static int record_mark(tps_stream *stream, tps_device_event *event, uint64_t id,
   tps_op *op = tps_op_begin(stream, TPS_OP_RECORD, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   op->event = id;
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   int code = device->face->event_record(device, event, stream->handle, op, err);
   if (code == 0) {
     tps_stream_queued(stream);
@@ -423,7 +427,7 @@ static int wait_mark(tps_stream *stream, tps_stream *other,
   tps_op *op = tps_op_begin(stream, TPS_OP_WAIT, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
   op->event = id;
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   int code = wait_event(stream, event, op, err);
   if (code == 0) tps_stream_note_wait(stream, other, seq);
   return code;
@@ -458,7 +462,9 @@ static int make_post(tps_stream *stream, post *out, tps_error *err) {
 }
 
 static void drop_post(tps_stream *stream, post *p) {
-  if (p->event != NULL) tps_event_give(stream->parts->local, p->event);
+  if (p->event == NULL) return;
+  tps_event_give(stream->parts->local, p->event);
+  if (tps_observing()) tps_observe_event_ended(p->id);
 }
 
 int tps_stream_wait_stream(tps_stream *stream, tps_stream *other,

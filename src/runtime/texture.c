@@ -157,6 +157,7 @@ int tps_array_allocate(tps_context *context, tps_device *device,
   memory->parts->pinned = end;
   count(&local->stats, array->bytes);
   tps_memory_hold(memory);
+  tps_memory_changed(memory, TPS_MEMORY_MADE);
   *out = memory;
   return 0;
 }
@@ -214,13 +215,14 @@ int tps_array_copy(tps_stream *stream, tps_memory *array, tps_memory *memory,
                             err));
   TPS_TRY(out,
           tps_op_touch(op, to, to_first, array->bytes, TPS_ACCESS_WRITE, err));
-  tps_op_announce(op);
+  tps_op_announce(op, stream);
   code = device->face->array_copy(device, array_of(array)->handle,
                                   memory->address + first, to_array,
                                   stream->handle, op, err);
   if (code == 0) {
     tps_stream_queued(stream);
     if (initial) array->parts->home = stream;
+    if (initial) tps_memory_changed(array, TPS_MEMORY_SETTLED);
   } else {
     tps_op_broke(op);
     code = tps_failed(device, stream->parts->local, code, err);

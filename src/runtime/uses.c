@@ -105,13 +105,15 @@ int tps_uses_wait(tps_memory *memory, tps_error *err) {
   for (uint32_t i = 0; i < parts->count; i++) {
     tps_stream *stream = parts->marks[i].stream;
     struct tps_stream_parts *s = stream->parts;
-    if (tps_stream_passed(stream, parts->marks[i].seq)) continue;
+    if (tps_stream_passed(stream, parts->marks[i].seq) && !tps_observing())
+      continue;
     if (tps_stream_blank(stream)) continue;
     uint64_t seq = stream->last_seq;
     int code = tps_wait(s->local, s->handle, tps_stream_last(stream),
                         TPS_FOREVER, err);
     if (code != 0) return code;
     tps_stream_reached(stream, seq);
+    tps_waited_stream(stream);
   }
   return 0;
 }
