@@ -70,6 +70,9 @@ typedef struct tps_sim_launch_config {
 int tps_sim_launch_new(tps_sim_space *space,
                        const tps_sim_launch_config *config,
                        tps_sim_launch **out, tps_error *err);
+/* Once no block will run on: tells the watches (device/watch.h) what there is to
+ * tell of a launch that was watched. `graph`: the launch that it is part of. */
+void tps_sim_launch_tell(tps_sim_launch *launch, tps_op *graph);
 /* After the last block is destroyed. */
 void tps_sim_launch_destroy(tps_sim_launch *launch);
 /* Blocks of the grid; with clusters the number of those, which count as one

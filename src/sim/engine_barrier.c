@@ -9,7 +9,7 @@
  * Operands: the number a, the count b, a predicate c; result d. imm: what to
  * do.
  */
-#include "sim/engine_core.h"
+#include "sim/engine_watch.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -48,6 +48,7 @@ static void result(engine *e, const barrier *b, const group *g) {
 static void release(engine *e, unsigned id) {
   struct tps_sim_block *block = e->block;
   barrier *b = &block->barriers[id];
+  if (e->launch->watch) tps_sim_watch_sync(e, SYNC_RELEASE, 0, id);
   for (uint32_t k = 0; k < e->launch->warps; k++) {
     warp *w = &block->warps[k];
     for (uint32_t n = 0; n < w->group_count; n++) {
@@ -104,6 +105,7 @@ static uint32_t count_of(engine *e, const insn *i, unsigned lane) {
 static void arrive(engine *e, const insn *i, unsigned id, uint32_t lanes,
                    uint32_t count) {
   barrier *b = &e->block->barriers[id];
+  if (e->launch->watch) tps_sim_watch_sync(e, SYNC_ARRIVE, lanes, id);
   b->arrived += (uint32_t)__builtin_popcount(lanes);
   b->warps |= 1u << e->warp->index;
   if (count) b->expected = count;

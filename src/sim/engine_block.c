@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "sim/blocks.h"
-#include "sim/engine_core.h"
+#include "sim/engine_watch.h"
 
 /* Instructions that a warp may take before the next one's turn. */
 #define TURN_LENGTH 20000
@@ -62,7 +62,9 @@ static struct tps_sim_block *make(struct tps_sim_launch *launch) {
   memset(p + total - frames, 0, frames);
   struct tps_sim_block *block = (struct tps_sim_block *)(void *)p;
   place(block, launch, p + head);
-  return block;
+  if (!launch->watch || tps_sim_watch_block(block)) return block;
+  free(block);
+  return NULL;
 }
 
 void tps_sim_block_free(struct tps_sim_block *block) {
@@ -80,6 +82,7 @@ void tps_sim_block_free(struct tps_sim_block *block) {
     tps_sim_async_free(w);
   }
   free(block->delayed);
+  if (block->watch) tps_sim_watch_block_free(block);
   free(block);
 }
 
@@ -166,6 +169,7 @@ void tps_sim_block_start(struct tps_sim_block *block, uint64_t index) {
   fill_rows(block);
   for (uint32_t k = 0; k < launch->warps; k++)
     begin_warp(block, &block->warps[k]);
+  if (block->watch) tps_sim_watch_block_begin(block);
 }
 
 struct tps_sim_block *tps_sim_block_begin(struct tps_sim_launch *launch,
@@ -282,7 +286,16 @@ __attribute__((noinline)) static int run(engine *e, uint64_t left) {
   }
 }
 
-int tps_sim_block_turn(struct tps_sim_block *block, uint64_t slice) {
+static int take_block_turn(struct tps_sim_block *block, uint64_t slice) {
   if (setjmp(block->fault)) return TPS_SIM_FAULT;
   return run(&block->e, slice ? slice : 1);
+}
+
+int tps_sim_block_turn(struct tps_sim_block *block, uint64_t slice) {
+  struct tps_sim_watch *watch = block->launch->watch;
+  if (!watch || !watch->alone) return take_block_turn(block, slice);
+  pthread_mutex_lock(&watch->turn);
+  int outcome = take_block_turn(block, slice);
+  pthread_mutex_unlock(&watch->turn);
+  return outcome;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/carrier.h"
-#include "sim/engine_core.h"
+#include "sim/engine_watch.h"
 
 /* --- variables ----------------------------------------------------------- */
 
@@ -83,7 +83,8 @@ static int allocate(struct tps_sim_code *code, tps_error *err) {
   code->globals = calloc(m->var_count + 1, sizeof *code->globals);
   code->locals = calloc(m->function_count + 1, sizeof *code->locals);
   code->kernels = calloc(m->function_count + 1, sizeof *code->kernels);
-  if (!code->globals || !code->locals || !code->kernels)
+  code->watched = calloc(m->function_count + 1, sizeof *code->watched);
+  if (!code->globals || !code->locals || !code->kernels || !code->watched)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   return 0;
 }
@@ -127,6 +128,8 @@ void tps_sim_code_destroy(tps_sim_code *code) {
   const tps_ptx_module *m = code->module;
   for (uint32_t k = 0; code->kernels && k < m->function_count; k++)
     tps_sim_kernel_destroy(code->kernels[k]);
+  for (uint32_t k = 0; code->watched && k < m->function_count; k++)
+    tps_sim_kernel_destroy(code->watched[k]);
   for (uint32_t k = 0; code->globals && k < m->var_count; k++)
     if (code->globals[k]) tps_sim_free(code->space, code->globals[k], "", 0);
   for (uint32_t k = 0; code->locals && k < m->function_count; k++) {
@@ -138,6 +141,7 @@ void tps_sim_code_destroy(tps_sim_code *code) {
   free(code->globals);
   free(code->locals);
   free(code->kernels);
+  free(code->watched);
   pthread_mutex_destroy(&code->lock);
   tps_ptx_free(code->module);
   free(code);
@@ -165,6 +169,30 @@ int tps_sim_code_kernel(tps_sim_code *code, const char *name,
     status =
         tps_sim_decode_kernel(code, &m->functions[k], &code->kernels[k], err);
   *out = code->kernels[k];
+  pthread_mutex_unlock(&code->lock);
+  return status;
+}
+
+static int make_watched(struct tps_sim_code *code, uint32_t k, tps_error *err) {
+  struct tps_sim_kernel *kernel = NULL;
+  int status =
+      tps_sim_decode_kernel(code, &code->module->functions[k], &kernel, err);
+  if (status) return status;
+  if (!tps_sim_watch_code(kernel)) {
+    tps_sim_kernel_destroy(kernel);
+    return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  }
+  code->watched[k] = kernel;
+  return 0;
+}
+
+int tps_sim_code_watched(const struct tps_sim_kernel *kernel,
+                         const struct tps_sim_kernel **out, tps_error *err) {
+  struct tps_sim_code *code = kernel->code;
+  uint32_t k = (uint32_t)(kernel->ptx - code->module->functions);
+  pthread_mutex_lock(&code->lock);
+  int status = code->watched[k] ? 0 : make_watched(code, k, err);
+  *out = code->watched[k];
   pthread_mutex_unlock(&code->lock);
   return status;
 }

@@ -163,6 +163,7 @@ struct tps_sim_kernel {
   shared_array *arrays;
   uint32_t array_count;
   uint32_t local_bytes;
+  struct watch_site *sites; /* by instruction, of watched code; else NULL */
 };
 
 struct tps_sim_code {
@@ -174,6 +175,7 @@ struct tps_sim_code {
   tps_sim_allocation ***locals;    /* of each function's .global variables */
   pthread_mutex_t lock;            /* of the kernels */
   struct tps_sim_kernel **kernels; /* by function; NULL until asked for */
+  struct tps_sim_kernel **watched; /* the same as watched code */
   handler *const *table;
 };
 
@@ -202,6 +204,7 @@ struct tps_sim_launch {
   uint64_t stuck, stuck_at;
   atomic_uint_fast64_t changes; /* needs no lock */
   struct tps_sim_block *pool;   /* ended blocks, to be used again */
+  struct tps_sim_watch *watch;  /* who watches it, or NULL */
 };
 
 /* --- warps --------------------------------------------------------------- */
@@ -306,6 +309,7 @@ struct tps_sim_block {
   uint32_t choices;
   bool hurry;
   delayed *delayed;
+  struct block_watch *watch; /* if the launch is watched */
   barrier barriers[BARRIERS];
   unsigned char *rows; /* IN_BLOCK */
   jmp_buf fault;
@@ -472,6 +476,13 @@ void tps_sim_workspace_changed(engine *e, uint64_t address);
 /* At the end of a block's turn: a fault if no block can go on. */
 void tps_sim_grid_check(engine *e);
 
+/* --- engine_watch.c ------------------------------------------------------ */
+
+/* Of launches that are watched only: lanes of the running warp synchronize, as
+ * engine_watch.h's watch_sync has it. */
+void tps_sim_watch_sync(engine *e, unsigned what, uint32_t lanes,
+                        unsigned number);
+
 /* --- engine_block.c ------------------------------------------------------ */
 
 /* One block, whatever its cluster: tps_sim_block_new, _destroy and _run for
@@ -500,5 +511,11 @@ int tps_sim_decode_kernel(struct tps_sim_code *code,
                           const tps_ptx_function *entry,
                           struct tps_sim_kernel **out, tps_error *err);
 void tps_sim_kernel_destroy(struct tps_sim_kernel *kernel);
+
+/* --- engine_code.c ------------------------------------------------------- */
+
+/* The same kernel as watched code, made when first asked for. */
+int tps_sim_code_watched(const struct tps_sim_kernel *kernel,
+                         const struct tps_sim_kernel **out, tps_error *err);
 
 #endif

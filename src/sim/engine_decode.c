@@ -484,5 +484,6 @@ void tps_sim_kernel_destroy(struct tps_sim_kernel *k) {
   free(k->constants);
   free(k->params);
   free(k->arrays);
+  free(k->sites);
   free(k);
 }

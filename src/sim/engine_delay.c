@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 
-#include "sim/engine_core.h"
+#include "sim/engine_watch.h"
 
 #define WIDEST 16u /* bytes of one access */
 
@@ -62,10 +62,12 @@ static bearing bearing_of(engine *e, const insn *i) {
 
 /* The lanes for which the instruction would be executed. */
 static uint32_t lanes_of(engine *e, const insn *i) {
-  if (i->fn == i->inner) return e->mask;
-  handler *negated = e->launch->kernel->code->table[H_guarded_not];
+  handler *const *table = e->launch->kernel->code->table;
+  if (i->fn == i->inner || i->fn == table[H_watched]) return e->mask;
   uint32_t p = *mask_of(e, i->guard);
-  return e->mask & (i->fn == negated ? ~p : p);
+  bool negated =
+      i->fn == table[H_guarded_not] || i->fn == table[H_watched_unless];
+  return e->mask & (negated ? ~p : p);
 }
 
 static bool meets(engine *e, const insn *i, const delayed *s) {
@@ -119,6 +121,7 @@ static bool hold(engine *e, const insn *i, delayed *s) {
   for (uint32_t m = lanes; m; m &= m - 1)
     hold_lane(e, i, s, (unsigned)__builtin_ctz(m));
   s->lanes = lanes;
+  if (e->launch->watch) tps_sim_watch_insn(e, i, lanes);
   return true;
 }
 

@@ -10,6 +10,7 @@
  * Operands: a value, b and c, the second result e, members f; imm the mode.
  */
 #include "sim/engine_fragment.h"
+#include "sim/engine_watch.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -185,6 +186,7 @@ static void release(engine *e, warp *w, uint32_t key, uint32_t member) {
       join(e, &m, g->pc, g->frame, g->mask), m.lanes |= g->mask;
   }
   const insn *first = NULL;
+  if (e->launch->watch) tps_sim_watch_sync(e, SYNC_WARP, m.lanes, 0);
   for (uint32_t k = 0; k < w->group_count; k++) {
     group *g = &w->groups[k];
     if (g->state != PARKED || g->key != key || g->member != member) continue;
@@ -231,6 +233,7 @@ static void at_once(engine *e, const insn *i, uint32_t lanes) {
   if (lanes != FULL) memset(&m, 0, sizeof m);
   join(e, &m, i, e->group->frame, lanes);
   m.lanes = lanes;
+  if (e->launch->watch) tps_sim_watch_sync(e, SYNC_WARP, lanes, 0);
   perform(&m, i);
   give(e, &m, i, e->group->frame, lanes);
 }

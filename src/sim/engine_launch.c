@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "sim/engine_core.h"
+#include "sim/engine_watch.h"
 
 #define STACK_BYTES (512u * 1024u)
 
@@ -146,6 +146,7 @@ int tps_sim_launch_new(tps_sim_space *space,
   int code = allocate_rows(launch, err);
   launch->config.shape.params = NULL;
   if (!code) code = make_workspace(launch, err);
+  if (!code) code = tps_sim_watch_launch(launch, err);
   if (code) {
     launch->config.op = NULL;
     tps_sim_launch_destroy(launch);
@@ -167,6 +168,7 @@ void tps_sim_launch_destroy(tps_sim_launch *launch) {
     launch->pool = block->next;
     tps_sim_block_free(block);
   }
+  tps_sim_watch_launch_free(launch);
   if (launch->workspace) tps_sim_free(launch->space, launch->workspace, "", 0);
   if (launch->config.op) tps_op_unref(launch->config.op);
   pthread_mutex_destroy(&launch->lock);

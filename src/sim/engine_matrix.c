@@ -10,6 +10,7 @@
 
 #include "sim/engine_fragment.h"
 #include "sim/engine_lanes.h"
+#include "sim/engine_watch.h"
 
 typedef const void *const *sources;
 typedef void *const *sinks;
@@ -321,10 +322,55 @@ static void transpose(sources in, sinks out) {
   memcpy(out[0], d, sizeof d);
 }
 
+/* --- for those who watch ------------------------------------------------- */
+
+static void watch_matrix(engine *e, const insn *i, sources in,
+                         watch_kind kind) {
+  const matrix_site *s = i->side;
+  const fragment *f = &s->d;
+  area a;
+  find_area(s, in, &a);
+  unsigned per = a.size == 8 ? 1 : 4 / a.size;
+  for (unsigned r = 0; r < f->regs; r++)
+    for (unsigned j = 0; j < per; j++) {
+      touch t = {.e = e, .i = i, .kind = (uint8_t)kind, .lanes = FULL};
+      t.align = (uint8_t)a.size, t.bytes = a.size;
+      for (unsigned l = 0; l < LANES; l++)
+        t.at[l] = a.base[l] +
+                  offset_in(s, &a, l, f->lane[l] + f->reg[r] + j * f->step);
+      tps_sim_watch_lanes(&t, i->space);
+    }
+}
+
+/* Rows of 8 × 8 matrices, each the business of the lane that has its address. */
+static void watch_rows(engine *e, const insn *i, sources in, watch_kind kind,
+                       unsigned count) {
+  const matrix_site *s = i->side;
+  touch t = {.e = e, .i = i, .kind = (uint8_t)kind, .align = 16, .bytes = 16};
+  t.lanes = count == 4 ? FULL : (1u << 8 * count) - 1;
+  read_row(in[0], s->wide_in, t.at);
+  for (unsigned l = 0; l < LANES; l++) t.at[l] += (uint64_t)s->offset;
+  tps_sim_watch_lanes(&t, i->space);
+}
+
+/* All lanes have met. */
+static void watch(engine *e, const insn *i, sources in) {
+  const matrix_site *s = i->side;
+  tps_sim_watch_sync(e, SYNC_WARP, FULL, 0);
+  switch (s->what) {
+  case MATRIX_LOAD: watch_matrix(e, i, in, WATCH_LOAD); break;
+  case MATRIX_STORE: watch_matrix(e, i, in, WATCH_STORE); break;
+  case MATRIX_ROWS_LOAD: watch_rows(e, i, in, WATCH_LOAD, s->outs); break;
+  case MATRIX_ROWS_STORE: watch_rows(e, i, in, WATCH_STORE, s->ins - 1u); break;
+  default: break;
+  }
+}
+
 /* --- the instruction ----------------------------------------------------- */
 
 static void perform(engine *e, const insn *i, sources in, sinks out) {
   const matrix_site *s = i->side;
+  if (e->launch->watch) watch(e, i, in);
   switch (s->what) {
   case MATRIX_MULTIPLY: tps_sim_multiply(s, in, out); break;
   case MATRIX_LOAD: load_matrix(e, i, in, out); break;

@@ -121,6 +121,8 @@
   X(ld_128) X(st_128) X(atom_128)
 #define STACK_OPS(X) \
   X(alloca) X(stacksave) X(stackrestore)
+#define WATCH_OPS(X) \
+  X(watched) X(watched_if) X(watched_unless)
 /* clang-format on */
 
 /* clang-format off */
@@ -146,6 +148,7 @@ enum {
   SHARED_ATOMIC_OPS(X)
   WIDE_OPS(X)
   STACK_OPS(X)
+  WATCH_OPS(X)
 #undef X
   HANDLER_COUNT
 };

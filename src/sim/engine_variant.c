@@ -40,6 +40,7 @@ void tps_sim_fill_texture(handler **table);
 void tps_sim_fill_surface(handler **table);
 void tps_sim_fill_wide(handler **table);
 void tps_sim_fill_stack(handler **table);
+void tps_sim_fill_watch(handler **table);
 
 static handler *table[HANDLER_COUNT];
 multiplier *tps_sim_multiply;
@@ -83,6 +84,7 @@ static void fill(void) {
   tps_sim_fill_surface(table);
   tps_sim_fill_wide(table);
   tps_sim_fill_stack(table);
+  tps_sim_fill_watch(table);
 }
 
 handler *const *tps_sim_handlers(void) {

@@ -181,6 +181,9 @@ static void describe_fault(tps_sim_task *task, tps_error *err) {
 /* Lock held; nothing of the task is left to run. */
 static void complete(tps_sim_pool *pool, tps_sim_task *task) {
   tps_sim_ring_remove(pool, task);
+  if (task->kind == TPS_SIM_TASK_LAUNCH && task->u.run.launch != NULL)
+    tps_sim_launch_tell(task->u.run.launch,
+                        task->node == NULL ? NULL : task->stream->head->op);
   if (task->failed && task->kind == TPS_SIM_TASK_LAUNCH) {
     tps_error err;
     describe_fault(task, &err);

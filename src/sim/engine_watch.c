@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Between the watched code and those who watch: finds what an instruction is
+ * about to touch, checks it as the instruction itself will, and passes it on. A
+ * warp's contiguous access to one allocation, the common case, is checked as one.
+ */
+#include "sim/engine_watch.h"
+
+#include <stdlib.h>
+
+#include "sim/engine_shape.h"
+#include "sim/textures.h"
+
+#define NO_OPERAND UINT32_MAX
+
+/* --- who watches --------------------------------------------------------- */
+
+static const watch_part *const all_parts[] = {&tps_sim_footprint};
+
+#define ALL_PARTS (sizeof all_parts / sizeof *all_parts)
+_Static_assert(ALL_PARTS <= WATCH_PARTS, "room for every part");
+
+void tps_sim_watch_launch_free(struct tps_sim_launch *launch) {
+  struct tps_sim_watch *w = launch->watch;
+  if (!w) return;
+  for (uint32_t k = 0; k < w->count; k++)
+    w->parts[k]->launch_free(w->states[k]);
+  pthread_mutex_destroy(&w->turn);
+  free(w);
+  launch->watch = NULL;
+}
+
+static bool add_part(struct tps_sim_launch *launch, const watch_part *part) {
+  struct tps_sim_watch *w = launch->watch;
+  w->parts[w->count] = part;
+  w->states[w->count] = part->launch_new(launch);
+  w->alone |= part->alone;
+  return w->states[w->count] != NULL && ++w->count > 0;
+}
+
+int tps_sim_watch_launch(struct tps_sim_launch *launch, tps_error *err) {
+  unsigned wanted =
+      tps_watched(TPS_WATCH_TOUCHES | TPS_WATCH_RACE | TPS_WATCH_INIT);
+  if (wanted == 0) return 0;
+  int code = tps_sim_code_watched(launch->kernel, &launch->kernel, err);
+  if (code) return code;
+  launch->watch = calloc(1, sizeof *launch->watch);
+  bool good = launch->watch != NULL;
+  if (good) pthread_mutex_init(&launch->watch->turn, NULL);
+  for (unsigned k = 0; good && k < ALL_PARTS; k++)
+    if (all_parts[k]->wants & wanted) good = add_part(launch, all_parts[k]);
+  if (good) return 0;
+  return tps_fail(err, TPS_NO_HOST_MEMORY,
+                  "out of host memory to watch a launch");
+}
+
+void tps_sim_launch_tell(tps_sim_launch *launch, tps_op *graph) {
+  struct tps_sim_watch *w = launch->watch;
+  if (!w || !launch->config.op) return;
+  for (uint32_t k = 0; k < w->count; k++)
+    w->parts[k]->launch_end(w->states[k], launch->config.op, graph);
+}
+
+bool tps_sim_watch_block(struct tps_sim_block *block) {
+  const struct tps_sim_watch *w = block->launch->watch;
+  uint32_t slots = block->launch->kernel->slots;
+  struct block_watch *b = block->watch = calloc(1, sizeof *b);
+  bool good = b != NULL;
+  if (good) good = (b->memory = calloc(slots + 1, sizeof(*b->memory))) != NULL;
+  for (uint32_t k = 0; good && k < w->count; k++)
+    if (w->parts[k]->block_new)
+      good =
+          (b->states[k] = w->parts[k]->block_new(w->states[k], block)) != NULL;
+  if (!good && b) tps_sim_watch_block_free(block);
+  return good;
+}
+
+void tps_sim_watch_block_begin(struct tps_sim_block *block) {
+  const struct tps_sim_watch *w = block->launch->watch;
+  for (uint32_t k = 0; k < w->count; k++)
+    if (w->parts[k]->block_begin)
+      w->parts[k]->block_begin(w->states[k], block->watch->states[k]);
+}
+
+void tps_sim_watch_block_free(struct tps_sim_block *block) {
+  const struct tps_sim_watch *w = block->launch->watch;
+  struct block_watch *b = block->watch;
+  for (uint32_t k = 0; k < w->count; k++)
+    if (w->parts[k]->block_free && b->states[k])
+      w->parts[k]->block_free(w->states[k], b->states[k]);
+  free(b->memory);
+  free(b);
+  block->watch = NULL;
+}
+
+static void pass_on(const touch *t) {
+  const struct tps_sim_watch *w = t->e->launch->watch;
+  void *const *states = t->e->block->watch->states;
+  for (uint32_t k = 0; k < w->count; k++)
+    w->parts[k]->touch(w->states[k], states[k], t);
+}
+
+void tps_sim_watch_sync(engine *e, unsigned what, uint32_t lanes,
+                        unsigned number) {
+  const struct tps_sim_watch *w = e->launch->watch;
+  void *const *states = e->block->watch->states;
+  for (uint32_t k = 0; k < w->count; k++)
+    if (w->parts[k]->sync)
+      w->parts[k]->sync(w->states[k], states[k], e, (watch_sync)what, lanes,
+                        number);
+}
+
+/* --- addresses ----------------------------------------------------------- */
+
+/* Addresses of the instruction's lanes, its offset added. */
+static void addresses_of(engine *e, const insn *i, const watch_site *s,
+                         uint64_t *to) {
+  uint64_t by = s->whole ? 0 : (uint64_t)i->imm;
+  if (s->narrow) {
+    const uint32_t *a = ROW(const uint32_t, i->a);
+    EACH_LANE { to[l] = a[l] + by; }
+  } else {
+    const uint64_t *a = ROW(const uint64_t, i->a);
+    EACH_LANE { to[l] = a[l] + by; }
+  }
+}
+
+/* The word that holds an atomic byte counts as inside, as in engine_resolve.c. */
+static bool fits_in(const touch *t, uint64_t at, uint64_t size) {
+  if (at >= size || (at & (t->align - 1u)) != 0) return false;
+  return size - at >= t->bytes || (t->bytes == 4 && t->order & WATCH_STRONG);
+}
+
+/* Takes the lanes out of `t->lanes` whose bytes are not all in the region. */
+static void keep_inside(touch *t, uint64_t size) {
+  uint32_t good = 0;
+  if (t->lanes == FULL && run32_u64(t->at, t->bytes)) {
+    t->run = t->at[0] < size && size - t->at[0] >= LANES * t->bytes &&
+             (t->at[0] & (t->align - 1u)) == 0;
+    if (t->run) return;
+  }
+  for (uint32_t m = t->lanes; m; m &= m - 1) {
+    unsigned l = (unsigned)__builtin_ctz(m);
+    good |= (uint32_t)fits_in(t, t->at[l], size) << l;
+  }
+  t->lanes = good;
+}
+
+/* --- one place after the other ------------------------------------------- */
+
+static void in_block(touch *t, struct tps_sim_block *owner) {
+  t->place = WATCH_SHARED;
+  t->owner = owner;
+  t->host = owner->e.shared.host;
+  keep_inside(t, owner->e.shared.size);
+  if (t->lanes) pass_on(t);
+}
+
+/* Offsets whose upper bits name a block of the cluster. */
+static void in_cluster(touch *t) {
+  const cluster *c = t->e->block->cluster;
+  uint32_t left = t->lanes;
+  while (left) {
+    touch part = *t;
+    uint64_t rank = t->at[__builtin_ctz(left)] & RANK_MASK;
+    uint32_t same = 0;
+    EACH_LANE { same |= (uint32_t)((t->at[l] & RANK_MASK) == rank) << l; }
+    part.lanes = same & left;
+    left &= ~same;
+    rank >>= RANK_SHIFT;
+    if (rank > c->count) continue;
+    EACH_LANE { part.at[l] &= ~RANK_MASK; }
+    in_block(&part, rank ? c->blocks[rank - 1] : t->e->block);
+  }
+}
+
+static void in_local(touch *t) {
+  t->place = WATCH_LOCAL;
+  t->host = NULL;
+  keep_inside(t, t->e->launch->config.stack_bytes);
+  if (t->lanes) pass_on(t);
+}
+
+static bool is_watchable(const tps_sim_allocation *m) {
+  return m && m->kind < TPS_SIM_ARRAY && m->kind != TPS_SIM_CONSTANT &&
+         atomic_load_explicit(&m->live, memory_order_relaxed);
+}
+
+/* The lanes of `t`, which holds addresses, that are in one allocation. */
+static uint32_t in_memory(const touch *t, tps_sim_allocation *m) {
+  touch part = *t;
+  uint32_t inside = 0;
+  part.place = WATCH_GLOBAL;
+  part.memory = m;
+  part.host = m->host;
+  EACH_LANE {
+    part.at[l] -= m->base;
+    inside |= (uint32_t)(part.at[l] < m->size) << l;
+  }
+  inside &= t->lanes;
+  part.lanes = inside;
+  keep_inside(&part, m->size);
+  if (part.lanes) pass_on(&part);
+  return inside;
+}
+
+static void in_global(touch *t) {
+  tps_sim_allocation **last = &t->e->block->watch->memory[t->i->slot];
+  uint32_t left = t->lanes;
+  tps_sim_allocation *m = *last;
+  while (left) {
+    uint64_t first = t->at[__builtin_ctz(left)];
+    t->lanes = left;
+    if (!is_watchable(m) || first - m->base >= m->size)
+      m = tps_sim_find(t->e->launch->space, first);
+    if (is_watchable(m)) {
+      *last = m;
+      left &= ~in_memory(t, m);
+    } else {
+      left &= left - 1; /* nothing there, or nothing of interest */
+    }
+  }
+}
+
+static uint32_t lanes_within(const touch *t, uint64_t base, uint64_t size) {
+  uint32_t lanes = 0;
+  EACH_LANE { lanes |= (uint32_t)(t->at[l] - base < size) << l; }
+  return lanes & t->lanes;
+}
+
+static void in_window(const touch *t, uint32_t lanes, uint64_t base,
+                      void (*place)(touch *t)) {
+  touch part = *t;
+  if (!lanes) return;
+  part.lanes = lanes;
+  EACH_LANE { part.at[l] -= base; }
+  place(&part);
+}
+
+static void anywhere(const touch *t) {
+  uint32_t shared = lanes_within(t, TPS_SIM_SHARED_BASE, TPS_SIM_SHARED_SIZE);
+  uint32_t local = lanes_within(t, TPS_SIM_LOCAL_BASE, TPS_SIM_LOCAL_SIZE);
+  uint32_t param = lanes_within(t, TPS_SIM_PARAM_BASE, TPS_SIM_PARAM_SIZE);
+  in_window(t, shared, TPS_SIM_SHARED_BASE, in_cluster);
+  in_window(t, local, TPS_SIM_LOCAL_BASE, in_local);
+  in_window(t, t->lanes & ~(shared | local | param), 0, in_global);
+}
+
+static void in_space(touch *t, uint8_t space) {
+  switch (space) {
+  case TPS_PTX_SHARED: in_block(t, t->e->block); break;
+  case TPS_PTX_SHARED_CLUSTER: in_cluster(t); break;
+  case TPS_PTX_LOCAL: in_local(t); break;
+  case TPS_PTX_GENERIC: anywhere(t); break;
+  case TPS_PTX_GLOBAL: in_global(t); break;
+  default: break;
+  }
+}
+
+void tps_sim_watch_one(engine *e, const insn *i, unsigned lane, uint8_t space,
+                       uint64_t address, uint64_t bytes, watch_kind kind,
+                       unsigned order) {
+  touch t = {.e = e, .i = i, .kind = (uint8_t)kind, .order = (uint8_t)order};
+  t.lanes = 1u << lane;
+  t.align = 1;
+  t.bytes = bytes;
+  t.at[lane] = address;
+  if (bytes) in_space(&t, space);
+}
+
+void tps_sim_watch_lanes(touch *t, uint8_t space) { in_space(t, space); }
+
+/* --- instructions of their own kind -------------------------------------- */
+
+#define EACH(m, l)                                                             \
+  for (uint32_t m##_left = (m), l = 0;                                         \
+       m##_left && (l = (uint32_t)__builtin_ctz(m##_left), true);              \
+       m##_left &= m##_left - 1)
+
+static void watch_copy(engine *e, const insn *i, uint32_t mask) {
+  const uint64_t *to = row64(e, i->a), *from = row64(e, i->b);
+  EACH(mask, l) {
+    uint32_t bytes = i->count;
+    if (i->c != NO_OPERAND) bytes = row32(e, i->c)[l];
+    if (i->e != NO_OPERAND && ON(*mask_of(e, i->e), l)) bytes = 0;
+    tps_sim_watch_one(e, i, l, i->space, from[l], bytes, WATCH_LOAD,
+                      WATCH_ASYNC);
+    tps_sim_watch_one(e, i, l, TPS_PTX_SHARED, to[l], i->count, WATCH_STORE,
+                      WATCH_ASYNC);
+  }
+}
+
+static void watch_bulk_to(engine *e, const insn *i, unsigned l, uint64_t above,
+                          uint64_t keep) {
+  uint64_t to = (row64(e, i->a)[l] & keep) | above;
+  uint32_t bytes = row32(e, i->c)[l];
+  tps_sim_watch_one(e, i, l, i->space, to, bytes,
+                    i->f ? WATCH_UPDATE : WATCH_STORE,
+                    WATCH_ASYNC | (i->f ? WATCH_STRONG : 0));
+  if (i->e == NO_OPERAND) return;
+  uint64_t object = (row64(e, i->e)[l] & keep) | above;
+  tps_sim_watch_one(e, i, l, TPS_PTX_SHARED_CLUSTER, object, 8, WATCH_UPDATE,
+                    WATCH_STRONG | WATCH_RELEASES);
+}
+
+static void watch_bulk(engine *e, const insn *i, uint32_t mask) {
+  EACH(mask, l) {
+    tps_sim_watch_one(e, i, l, i->count, row64(e, i->b)[l], row32(e, i->c)[l],
+                      WATCH_LOAD, WATCH_ASYNC);
+    if (i->d == NO_OPERAND) {
+      watch_bulk_to(e, i, l, 0, UINT64_MAX);
+      continue;
+    }
+    uint32_t ranks = row32(e, i->d)[l] & 0xffff;
+    EACH(ranks, r)
+    watch_bulk_to(e, i, l, (uint64_t)(r + 1) << RANK_SHIFT, ~RANK_MASK);
+  }
+}
+
+/* What texture instructions read counts as all of the linear memory below it;
+ * arrays are nobody's memory to plain accesses. */
+static void watch_texture(engine *e, const insn *i, uint32_t mask) {
+  uint64_t last = 0;
+  EACH(mask, l) {
+    uint64_t handle = row64(e, i->a)[l];
+    if (handle == last) continue;
+    last = handle;
+    const tps_sim_allocation *m = tps_sim_find(e->launch->space, handle);
+    if (!m || m->kind != TPS_SIM_TEXTURE || m->base != handle) continue;
+    const tps_sim_view *v = (const tps_sim_view *)(const void *)m->host;
+    uint64_t rows = tps_array_rows(&v->shape);
+    uint64_t bytes = v->shape.width * v->texel_bytes;
+    if (rows > 1) bytes += (rows - 1) * v->row_bytes;
+    tps_sim_watch_one(e, i, l, TPS_PTX_GLOBAL, v->array, bytes, WATCH_LOAD,
+                      WATCH_STRONG);
+  }
+}
+
+static void watch_sync_insn(engine *e, const insn *i, uint32_t mask) {
+  unsigned what = i->op == H_fence            ? SYNC_FENCE
+                  : i->op == H_cluster_arrive ? SYNC_CLUSTER_ARRIVE
+                                              : SYNC_CLUSTER_WAIT;
+  tps_sim_watch_sync(e, what, mask, 0);
+}
+
+/* --- the handlers -------------------------------------------------------- */
+
+void tps_sim_watch_insn(engine *e, const insn *i, uint32_t mask) {
+  const watch_site *s = &e->launch->kernel->sites[i - e->launch->kernel->insns];
+  touch t;
+  switch (i->op) {
+  case H_async_copy: watch_copy(e, i, mask); return;
+  case H_async_bulk: watch_bulk(e, i, mask); return;
+  case H_tex:
+  case H_tld4: watch_texture(e, i, mask); return;
+  case H_fence:
+  case H_cluster_arrive:
+  case H_cluster_wait: watch_sync_insn(e, i, mask); return;
+  default: break;
+  }
+  t.e = e, t.i = i;
+  t.kind = s->kind, t.order = s->order;
+  t.run = false;
+  t.lanes = mask;
+  t.align = t.bytes = s->bytes;
+  t.memory = NULL, t.owner = NULL;
+  addresses_of(e, i, s, t.at);
+  in_space(&t, i->space);
+}
+
+HANDLER(watched) {
+  tps_sim_watch_insn(e, i, mask);
+  return i->inner(e, i, mask);
+}
+HANDLER(watched_if) {
+  mask &= *mask_of(e, i->guard);
+  if (!mask) return i + 1;
+  tps_sim_watch_insn(e, i, mask);
+  return i->inner(e, i, mask);
+}
+HANDLER(watched_unless) {
+  mask &= ~*mask_of(e, i->guard);
+  if (!mask) return i + 1;
+  tps_sim_watch_insn(e, i, mask);
+  return i->inner(e, i, mask);
+}
+
+void tps_sim_fill_watch(handler **table);
+void tps_sim_fill_watch(handler **table) { WATCH_OPS(FILL) }
