@@ -98,7 +98,7 @@ static void push_private(lua_State *L, tps_lua_capture *guard,
     box->stream = NULL;
     tps_raise(L, &err);
   }
-  box->stream->tag = box;
+  box->stream->tag = (uint64_t)box->number;
   guard->private = box;
 }
 

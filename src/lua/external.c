@@ -15,9 +15,9 @@ static uint64_t check_handle(lua_State *L, int index) {
  * just being collected. */
 static bool push_known(lua_State *L, tps_device *device, uint64_t handle) {
   tps_stream *stream = tps_stream_find(tps_open(L)->context, device, handle);
-  if (stream == NULL || stream->tag == NULL) return false;
+  if (stream == NULL || stream->tag == 0) return false;
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_STREAMS);
-  bool known = lua_rawgetp(L, -1, stream->tag) == LUA_TUSERDATA;
+  bool known = lua_rawgeti(L, -1, (lua_Integer)stream->tag) == LUA_TUSERDATA;
   lua_remove(L, -2);
   if (!known) lua_pop(L, 1);
   return known;
@@ -39,6 +39,6 @@ int tps_stream_external(lua_State *L) {
     box->stream = NULL;
     return tps_raise(L, &err);
   }
-  box->stream->tag = box;
+  box->stream->tag = (uint64_t)box->number;
   return 1;
 }

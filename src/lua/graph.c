@@ -235,13 +235,29 @@ static void launch(lua_State *L, tps_graph *graph, tps_stream *stream,
 }
 
 /* Queues the graph at 1 on the stream; the Stream is at `index`. */
-static void launch_on(lua_State *L, tps_graph *graph, tps_lua_stream *box,
+static void launch_on(lua_State *L, tps_graph *graph, const tps_lua_stream *box,
                       int index) {
   if (TPS_UNLIKELY(box->stream == NULL))
     tps_misuse(L, "attempt to use a closed stream");
   if (TPS_UNLIKELY(box->stream->capturing))
     launch_captured(L, graph, box->stream);
   else launch(L, graph, box->stream, index);
+}
+
+/* The usual case, as straight as can be: a launch costs little more than this. */
+static int launch_here(lua_State *L, tps_graph *graph) {
+  const tps_lua_stream *box = tps_current_stream_box(L, NULL);
+  tps_stream *stream = box->stream;
+  if (TPS_UNLIKELY(stream == NULL || stream->capturing ||
+                   tps_graph_notice_count(graph) > 0)) {
+    tps_push_stream_of(L, box);
+    launch_on(L, graph, box, 2);
+    lua_settop(L, 2);
+    return 1;
+  }
+  launch(L, graph, stream, 0);
+  tps_return_stream_of(L, box);
+  return 1;
 }
 
 /* g:launch{stream =, name = value}: reading the options may close both. */
@@ -261,6 +277,7 @@ static int launch_with(lua_State *L) {
 /* g:launch([s]), g:launch{stream =, name = value} → the stream */
 static int graph_launch(lua_State *L) {
   const tps_lua_graph *g = tps_check_graph(L, 1);
+  if (lua_gettop(L) == 1) return launch_here(L, g->graph);
   lua_settop(L, 2);
   tps_lua_stream *box;
   if (lua_istable(L, 2)) return launch_with(L);

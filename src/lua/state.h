@@ -50,7 +50,7 @@ typedef enum tps_type {
 /* User values of the state's userdata. */
 enum {
   TPS_UV_DEVICES = 1, /* address of tps_device → Device */
-  TPS_UV_STREAMS,     /* address of a box → Stream; weak values */
+  TPS_UV_STREAMS,     /* number of a box → Stream; weak values */
   TPS_UV_HELD,  /* address of a box → Stream, while set_stream holds it */
   TPS_UV_BASES, /* thread → base frame; ephemeron */
   TPS_UV_DIAGNOSTICS, /* the table of lua/tpstream/diagnostics.lua */
@@ -96,6 +96,7 @@ typedef struct tps_lua {
   tps_thread *threads;
   size_t thread_count, thread_slots;
   struct tps_frame *inherited; /* inherit.c: the last frame, or NULL */
+  lua_Integer stream_number;   /* the last one given */
   uint64_t frame_seq;
   struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
   uint64_t callback_seq;                   /* the last token given */
@@ -332,6 +333,7 @@ typedef struct tps_lua_stream {
   tps_stream *stream; /* NULL once closed */
   int holds;          /* frames that have it */
   int anchors;        /* entries of theirs that TPS_UV_HELD keeps alive */
+  lua_Integer number; /* its key in TPS_UV_STREAMS, never used again */
   bool close_later;   /* at the end of the last block that holds it */
 } tps_lua_stream;
 
@@ -346,7 +348,9 @@ static inline tps_lua_stream *tps_check_stream(lua_State *L, int index) {
 tps_lua_stream *tps_push_stream(lua_State *L);
 void tps_stream_box_close(tps_lua_stream *box);
 /* Pushes the userdata of a box. */
-void tps_push_stream_of(lua_State *L, tps_lua_stream *box);
+void tps_push_stream_of(lua_State *L, const tps_lua_stream *box);
+/* The same for a function that returns it: with something below, too. */
+void tps_return_stream_of(lua_State *L, const tps_lua_stream *box);
 /* Pushes the box of a device's default stream's userdata. */
 tps_lua_stream *tps_push_default_stream(lua_State *L, tps_device *device);
 /* The box of a device's default stream; pushes nothing. */

@@ -15,19 +15,24 @@ tps_lua_stream *tps_push_stream(lua_State *L) {
       (tps_lua_stream *)tps_new(L, TPS_TYPE_STREAM, sizeof(tps_lua_stream), 0);
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_STREAMS);
   lua_pushvalue(L, -2);
-  lua_rawsetp(L, -2, box);
+  box->number = ++box->head.lua->stream_number;
+  lua_rawseti(L, -2, box->number);
   lua_pop(L, 1);
   return box;
 }
 
-void tps_push_stream_of(lua_State *L, tps_lua_stream *box) {
+void tps_return_stream_of(lua_State *L, const tps_lua_stream *box) {
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_STREAMS);
   /* Not there: the stream is being finalized, we are in another finalizer. */
-  if (lua_rawgetp(L, -1, box) == LUA_TNIL) {
-    lua_pop(L, 1);
+  if (lua_rawgeti(L, -1, box->number) == LUA_TNIL)
     tps_push_default_stream(L, box->stream->device);
-  }
-  lua_remove(L, -2);
+}
+
+void tps_push_stream_of(lua_State *L, const tps_lua_stream *box) {
+  int top = lua_gettop(L);
+  tps_return_stream_of(L, box);
+  lua_replace(L, top + 1);
+  lua_settop(L, top + 1);
 }
 
 /* While a Lua state closes, finalizers of the script's come after the box's own:
@@ -135,7 +140,7 @@ static int stream_new(lua_State *L) {
     box->stream = NULL;
     return tps_raise(L, &err);
   }
-  box->stream->tag = box;
+  box->stream->tag = (uint64_t)box->number;
   return 1;
 }
 

@@ -28,7 +28,7 @@ typedef struct tps_stream {
   int refs;
   uint64_t last_seq;              /* of the last operation queued here */
   struct tps_stream_parts *parts; /* ring of records, closing event … */
-  void *tag;                      /* for whoever made it */
+  uint64_t tag;                   /* for whoever made it */
 } tps_stream;
 
 /* The context's object for the device's legacy stream; not a new reference. */
