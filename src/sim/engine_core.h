@@ -382,6 +382,8 @@ void tps_sim_launch_fail(struct tps_sim_launch *launch, int code,
                          const char *message);
 const char *tps_sim_insn_where(const struct tps_sim_kernel *kernel,
                                const insn *i, char *buffer, size_t size);
+/* As the program has it, if that is known. */
+const char *tps_sim_kernel_name(const struct tps_sim_launch *launch);
 const function *tps_sim_function_of(const struct tps_sim_kernel *kernel,
                                     const insn *i);
 

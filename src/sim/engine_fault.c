@@ -32,7 +32,7 @@ const char *tps_sim_insn_where(const struct tps_sim_kernel *kernel,
                        buffer, size);
 }
 
-static const char *kernel_name(const struct tps_sim_launch *launch) {
+const char *tps_sim_kernel_name(const struct tps_sim_launch *launch) {
   const tps_op *op = launch->config.op;
   return op && op->kernel ? op->kernel : launch->kernel->name;
 }
@@ -43,7 +43,8 @@ void tps_sim_launch_fail(struct tps_sim_launch *launch, int code,
   if (!launch->faulted) {
     tps_error *err = &launch->fault;
     tps_fail(err, code, "%s", message);
-    snprintf(err->kernel, sizeof err->kernel, "%s", kernel_name(launch));
+    snprintf(err->kernel, sizeof err->kernel, "%s",
+             tps_sim_kernel_name(launch));
     if (launch->config.op)
       tps_op_where(launch->config.op, err->where, sizeof err->where);
     launch->faulted = true;
@@ -103,7 +104,7 @@ _Noreturn void tps_sim_fault(engine *e, const insn *i, int lane, int code,
   va_end(args);
   describe_place(e, i, lane, place, sizeof place);
   snprintf(message, sizeof message, "kernel '%s', %s: %s",
-           kernel_name(e->launch), place, what);
+           tps_sim_kernel_name(e->launch), place, what);
   tps_sim_launch_fail(e->block->launch, code, message);
   longjmp(e->block->fault, 1);
 }

@@ -12,7 +12,7 @@
 
 #include "base/mangle.h"
 
-#define NAME_BYTES 128
+#define NAME_BYTES TPS_SIM_NAME_BYTES
 
 static const char *const kind_names[] = {"load", "store", "atomic operation"};
 
@@ -39,10 +39,8 @@ static const char *bytes_text(uint64_t bytes, char *text, size_t size) {
 
 /* --- names --------------------------------------------------------------- */
 
-/* The name of a variable or a function as the source has it; `brief` without its
- * scopes, as for what is declared in a function. */
-static const char *readable(const char *symbol, bool brief,
-                            char text[NAME_BYTES]) {
+const char *tps_sim_readable(const char *symbol, bool brief,
+                             char text[NAME_BYTES]) {
   snprintf(text, NAME_BYTES, "%s", symbol);
   tps_mangle *m = strncmp(symbol, "_Z", 2) == 0 ? tps_mangle_new() : NULL;
   tps_node *name, *params;
@@ -71,8 +69,8 @@ static const char *name_among(const tps_ptx_var *vars, uint32_t count,
 }
 
 /* Of this launch's module; another module's variables stay nameless. */
-static const char *name_of(const access *a, const tps_sim_allocation *m) {
-  const struct tps_sim_code *code = a->e->launch->kernel->code;
+static const char *name_of(const engine *e, const tps_sim_allocation *m) {
+  const struct tps_sim_code *code = e->launch->kernel->code;
   const tps_ptx_module *ptx = code->module;
   const char *name = name_among(ptx->vars, ptx->var_count, code->globals, m);
   for (uint32_t k = 0; !name && k < ptx->function_count; k++) {
@@ -82,18 +80,18 @@ static const char *name_of(const access *a, const tps_sim_allocation *m) {
   return name;
 }
 
-/* "allocation at 0x… of 40 bytes (float32 buffer), made at script.lua:3" */
-static const char *describe(const access *a, const tps_sim_allocation *m,
-                            char *text, size_t size) {
+const char *tps_sim_describe(const engine *e, const tps_sim_allocation *m,
+                             char *text, size_t size) {
   static const char *const kinds[] = {
       "allocation", "pinned allocation", "managed allocation",
       "variable",   "constant",          "heap block",
       "array",      "texture",           "surface"};
-  const char *symbol = name_of(a, m);
+  const char *symbol = name_of(e, m);
   char name[NAME_BYTES], quoted[NAME_BYTES + 4] = "", length[32];
   char element[64] = "", made[400] = "";
   if (symbol)
-    snprintf(quoted, sizeof quoted, " '%s'", readable(symbol, false, name));
+    snprintf(quoted, sizeof quoted, " '%s'",
+             tps_sim_readable(symbol, false, name));
   if (m->element[0])
     snprintf(element, sizeof element, " (%s buffer)", m->element);
   if (m->source[0])
@@ -107,7 +105,7 @@ static const char *describe(const access *a, const tps_sim_allocation *m,
 _Noreturn void tps_sim_bad_memory(const access *a,
                                   const tps_sim_allocation *m) {
   char what[800], by[400] = "", text[1400];
-  describe(a, m, what, sizeof what);
+  tps_sim_describe(a->e, m, what, sizeof what);
   if (m->free_source[0])
     snprintf(by, sizeof by, " at %s:%d", m->free_source, (int)m->free_line);
   snprintf(text, sizeof text, "the %s, was freed%s", what, by);
@@ -124,7 +122,7 @@ _Noreturn void tps_sim_bad_address(const access *a, uint64_t address) {
     m = tps_sim_find_nearest(space, address);
   if (!m) tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, "no memory is allocated");
   if (!atomic_load(&m->live)) tps_sim_bad_memory(a, m);
-  describe(a, m, what, sizeof what);
+  tps_sim_describe(a->e, m, what, sizeof what);
   uint64_t end = m->base + m->size;
   bool before = address < m->base, inside = !before && address < end;
   uint64_t gap = before ? m->base - address : address - end;
@@ -157,7 +155,8 @@ _Noreturn void tps_sim_bad_shared(const access *a, uint64_t offset) {
   if (s) {
     end = !s->unsized ? s->at + s->size : total > s->at ? total : s->at;
     snprintf(array, sizeof array, "%sshared array '%s' of %s (",
-             s->unsized ? "dynamic " : "", readable(s->name, true, name),
+             s->unsized ? "dynamic " : "",
+             tps_sim_readable(s->name, true, name),
              bytes_text(end - s->at, size, sizeof size));
   }
   if (offset < end)
@@ -192,6 +191,6 @@ _Noreturn void tps_sim_bad_call(engine *e, const insn *i, unsigned lane,
   tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_ADDRESS,
                 "stack overflow: call of '%s' at depth %u needs more than the "
                 "%llu bytes of stack of a thread",
-                readable(callee, false, name), e->group->depth + 1,
+                tps_sim_readable(callee, false, name), e->group->depth + 1,
                 (unsigned long long)limit);
 }

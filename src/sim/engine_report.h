@@ -18,6 +18,16 @@ typedef struct access {
   access_kind kind;
 } access;
 
+#define TPS_SIM_NAME_BYTES 128
+
+/* The name of a variable or a function as the source has it; `brief` without its
+ * scopes, as for what is declared in a function. */
+const char *tps_sim_readable(const char *symbol, bool brief,
+                             char text[TPS_SIM_NAME_BYTES]);
+/* "allocation at 0x… of 40 bytes (float32 buffer), made at script.lua:3" */
+const char *tps_sim_describe(const engine *e, const tps_sim_allocation *m,
+                             char *text, size_t size);
+
 /* Each ends the block. */
 _Noreturn void tps_sim_bad_access(const access *a, int code, const char *why);
 _Noreturn void tps_sim_bad_alignment(const access *a);
