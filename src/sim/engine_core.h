@@ -377,6 +377,11 @@ handler *const *tps_sim_handlers(void);
 _Noreturn void tps_sim_fault(engine *e, const insn *i, int lane, int code,
                              const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* The same for what is told as a finding of memory under a title of its own, or
+ * has been told (NULL). */
+_Noreturn void tps_sim_fault_as(engine *e, const insn *i, int lane, int code,
+                                const char *title, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 /* Fills the launch's fault if it has none, and stops its blocks. */
 void tps_sim_launch_fail(struct tps_sim_launch *launch, int code,
                          const char *message);

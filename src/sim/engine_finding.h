@@ -34,6 +34,10 @@ void tps_sim_finding_at(finding *f, const engine *e, const insn *i);
 /* "    by thread (3,0,0) in block (0,0,0)" */
 void tps_sim_finding_by(finding *f, const engine *e, const warp *w,
                         unsigned lane);
+/* "    and is 4 bytes after the nearest allocation at 0x… of size 40 bytes", who
+ * made it, who freed it. */
+void tps_sim_finding_memory(finding *f, const tps_sim_allocation *m,
+                            uint64_t address, uint64_t bytes);
 /* A line of its own, without its end. */
 void tps_sim_finding_add(finding *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

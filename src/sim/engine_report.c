@@ -16,11 +16,16 @@
 
 static const char *const kind_names[] = {"load", "store", "atomic operation"};
 
+_Noreturn static void end_with(const access *a, int code, const char *why) {
+  tps_sim_fault_as(a->e, a->i, (int)a->lane, code, NULL,
+                   "%s of %u byte%s at address 0x%llx: %s", kind_names[a->kind],
+                   a->size, a->size == 1 ? "" : "s",
+                   (unsigned long long)a->address, why);
+}
+
 _Noreturn void tps_sim_bad_access(const access *a, int code, const char *why) {
-  tps_sim_fault(a->e, a->i, (int)a->lane, code,
-                "%s of %u byte%s at address 0x%llx: %s", kind_names[a->kind],
-                a->size, a->size == 1 ? "" : "s",
-                (unsigned long long)a->address, why);
+  tps_sim_tell_access(a, code, why);
+  end_with(a, code, why);
 }
 
 _Noreturn void tps_sim_bad_alignment(const access *a) {
@@ -109,7 +114,8 @@ _Noreturn void tps_sim_bad_memory(const access *a,
   if (m->free_source[0])
     snprintf(by, sizeof by, " at %s:%d", m->free_source, (int)m->free_line);
   snprintf(text, sizeof text, "the %s, was freed%s", what, by);
-  tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, text);
+  tps_sim_tell_memory(a, m);
+  end_with(a, TPS_ILLEGAL_ADDRESS, text);
 }
 
 _Noreturn void tps_sim_bad_address(const access *a, uint64_t address) {
@@ -131,7 +137,8 @@ _Noreturn void tps_sim_bad_address(const access *a, uint64_t address) {
     snprintf(text, sizeof text, "%s %s the nearest %s",
              bytes_text(gap, distance, sizeof distance),
              before ? "before" : "after", what);
-  tps_sim_bad_access(a, TPS_ILLEGAL_ADDRESS, text);
+  tps_sim_tell_memory(a, m);
+  end_with(a, TPS_ILLEGAL_ADDRESS, text);
 }
 
 /* --- shared and local memory --------------------------------------------- */
@@ -188,9 +195,10 @@ _Noreturn void tps_sim_bad_local(const access *a, uint64_t offset,
 _Noreturn void tps_sim_bad_call(engine *e, const insn *i, unsigned lane,
                                 const char *callee, uint64_t limit) {
   char name[NAME_BYTES];
-  tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_ADDRESS,
-                "stack overflow: call of '%s' at depth %u needs more than the "
-                "%llu bytes of stack of a thread",
-                tps_sim_readable(callee, false, name), e->group->depth + 1,
-                (unsigned long long)limit);
+  tps_sim_fault_as(
+      e, i, (int)lane, TPS_ILLEGAL_ADDRESS, "Stack overflow",
+      "stack overflow: call of '%s' at depth %u needs more than the "
+      "%llu bytes of stack of a thread",
+      tps_sim_readable(callee, false, name), e->group->depth + 1,
+      (unsigned long long)limit);
 }

@@ -28,6 +28,18 @@ const char *tps_sim_readable(const char *symbol, bool brief,
 const char *tps_sim_describe(const engine *e, const tps_sim_allocation *m,
                              char *text, size_t size);
 
+/* --- engine_memcheck.c --------------------------------------------------- */
+
+/* What is about to be a fault, as a finding where one is wanted: an access that
+ * is out of bounds, with the memory it misses (or NULL); one that is bad for
+ * another reason; anything else. */
+void tps_sim_tell_memory(const access *a, const tps_sim_allocation *m);
+void tps_sim_tell_access(const access *a, int code, const char *why);
+void tps_sim_tell_fault(const engine *e, const insn *i, int lane,
+                        const char *title, const char *what);
+
+/* --- engine_report.c ----------------------------------------------------- */
+
 /* Each ends the block. */
 _Noreturn void tps_sim_bad_access(const access *a, int code, const char *why);
 _Noreturn void tps_sim_bad_alignment(const access *a);

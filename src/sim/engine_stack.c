@@ -32,10 +32,11 @@ HANDLER(alloca) {
     uint64_t size = row64(e, i->a)[l];
     uint64_t at = (top_of(f, l) + align - 1) & ~(align - 1);
     if (at > limit || size > limit - at)
-      tps_sim_fault(e, i, (int)l, TPS_ILLEGAL_ADDRESS,
-                    "stack overflow: alloca of %llu bytes needs more than the "
-                    "%llu bytes of stack of a thread",
-                    (unsigned long long)size, (unsigned long long)limit);
+      tps_sim_fault_as(
+          e, i, (int)l, TPS_ILLEGAL_ADDRESS, "Stack overflow",
+          "stack overflow: alloca of %llu bytes needs more than the "
+          "%llu bytes of stack of a thread",
+          (unsigned long long)size, (unsigned long long)limit);
     set_top(f, l, (at + size + 15) & ~UINT64_C(15));
     row64(e, i->d)[l] = at;
   }
