@@ -4,7 +4,7 @@
  * The command, inside: main.c makes the Lua state and decides the exit status,
  * options.c reads the command line, script.c runs what it names, repl.c talks
  * to a person, whose lines line.c edits, warning.c shows warnings, signal.c brings Ctrl-C to every
- * coroutine, devices.c answers --devices and checks --device, info.c answers
+ * coroutine, check.c shows what --check finds, devices.c answers --devices and checks --device, info.c answers
  * --info, cache.c --cache, json.c writes what --json asks for.
  */
 #ifndef TPS_HOST_HOST_H
@@ -20,7 +20,7 @@
 #include "runtime/context.h"
 
 /* Exit statuses of the command. */
-enum { STATUS_OK, STATUS_ERROR, STATUS_USAGE, STATUS_NO_DEVICE };
+enum { STATUS_OK, STATUS_ERROR, STATUS_USAGE, STATUS_NO_DEVICE, STATUS_FOUND };
 
 typedef struct host_options {
   int argc;
@@ -32,6 +32,7 @@ typedef struct host_options {
   bool help, product_version, devices, info, json, blocking, warnings,
       untrusted;
   bool cache, cache_clear;
+  unsigned checks;    /* --check: those to run, else 0 */
   const char *device; /* --device, or NULL */
 } host_options;
 
@@ -106,6 +107,16 @@ void host_interrupts(bool on);
 /* Whether Ctrl-C was pressed and has had no effect yet; this is then its
  * effect. */
 int host_interrupted(void);
+
+/* ---- check.c --------------------------------------------------------------
+ */
+
+/* "order,race": false, and the first name in it that is none. */
+bool host_check_read(const char *list, unsigned *checks, char *unknown,
+                     size_t size);
+void host_check_begin(const host_options *options);
+/* Says how much was found; the exit status, if it would have been `status`. */
+int host_check_end(int status);
 
 /* ---- json.c ---------------------------------------------------------------
  */

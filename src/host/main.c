@@ -89,10 +89,12 @@ static int run_state(const host_options *options) {
     host_message(options->program, "cannot create state: not enough memory");
     return STATUS_ERROR;
   }
+  host_check_begin(options);
   lua_pushcfunction(L, protected_main);
   lua_pushlightuserdata(L, (void *)options);
   if (host_report(L, lua_pcall(L, 1, 1, 0)) == LUA_OK)
     status = (int)lua_tointeger(L, -1);
+  status = host_check_end(status);
   lua_close(L);
   tps_lua_exit();
   return status;

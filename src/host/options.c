@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/check.h"
 #include "host/host.h"
 
 static const char help[] =
@@ -30,6 +31,8 @@ static const char help[] =
     "  --cache clear  empty it\n"
     "  --json         make --devices, --info or --cache print one JSON document\n"
     "  --device X     use device X: cuda, sim, cuda:1, sim:0, an ordinal\n"
+    "  --check        look for what timing hides; --check=order,memory,race,init,\n"
+    "                 barrier for some of it\n"
     "  --blocking     let every launch wait, so that a fault shows its launch\n"
     "  --warnings     show the compiler's warnings on standard error\n"
     "  --untrusted    compile every source in a process of its own, fenced in\n"
@@ -46,7 +49,8 @@ static const char help[] =
     "TPSTREAM_SIM_MEMORY, TPSTREAM_SIM_CAPABILITY, TPSTREAM_SIM_TIMEOUT,\n"
     "TPSTREAM_SIM_PEERS, TPSTREAM_SIM_SEED (--info shows their values).\n"
     "\n"
-    "Exit status: 0, 1 script error, 2 bad usage, 3 no such device.\n";
+    "Exit status: 0, 1 script error, 2 bad usage, 3 no such device, 4 the checker\n"
+    "found something.\n";
 
 void host_print_help(const host_options *options) {
   printf(help, options->program);
@@ -86,6 +90,15 @@ static bool *find_flag(host_options *options, const char *name) {
   return NULL;
 }
 
+/* After "--check=". */
+static bool read_checks(host_options *options, const char *list) {
+  char unknown[64], text[128];
+  if (host_check_read(list, &options->checks, unknown, sizeof unknown))
+    return true;
+  snprintf(text, sizeof text, "'%s'; there are %s", unknown, TPS_CHECK_NAMES);
+  return complain(options, "no check is called %s", text);
+}
+
 /* "--name", or "--name=value" or "--name value" for those that take one. */
 static bool read_long(host_options *options, int *index) {
   char *argument = options->argv[*index];
@@ -97,6 +110,10 @@ static bool read_long(host_options *options, int *index) {
       options->cache_clear = true;
       ++*index;
     }
+  } else if (strcmp(argument, "--check") == 0) {
+    options->checks = TPS_CHECK_ALL;
+  } else if (strncmp(argument, "--check=", 8) == 0) {
+    return read_checks(options, argument + 8);
   } else if (strncmp(argument, "--device=", 9) == 0) {
     options->device = argument + 9;
   } else if (strcmp(argument, "--device") == 0) {

@@ -202,6 +202,7 @@ static int host_exit(lua_State *L) {
     status = lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE;
   else status = (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
   if (host_finish(L) != LUA_OK && status == EXIT_SUCCESS) status = STATUS_ERROR;
+  status = host_check_end(status);
   tps_lua_exit();
   if (lua_toboolean(L, 2)) lua_close(L);
   exit(status);

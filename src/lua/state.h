@@ -83,6 +83,8 @@ typedef struct tps_lua {
   const void *meta[TPS_TYPE_COUNT];
   tps_lua_device *initial; /* its device, once looked up */
   bool strict;
+  unsigned checks;   /* check.c: started here, not stopped yet */
+  size_t check_from; /* the number of the first report since */
   bool gc_stress;  /* TPSTREAM_GC_STRESS=1: a full collection at every entry */
   bool fault_told; /* a device's fault has been raised in this state */
   int (*interrupt)(void); /* the host's flag, or NULL */
@@ -405,6 +407,12 @@ uint64_t tps_callback_put(lua_State *L);
 void tps_callback_join(lua_State *L, uint64_t token);
 void tps_callback_forget(lua_State *L, uint64_t token); /* queueing failed */
 void tps_callback_deliver_again(tps_lua *lua);
+
+/* ---- check.c ------------------------------------------------------------- */
+
+void tps_check_open(lua_State *L);
+/* The state's end: stops what it has started. */
+void tps_check_leave(tps_lua *lua);
 
 /* ---- wait.c -------------------------------------------------------------- */
 

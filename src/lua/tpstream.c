@@ -22,6 +22,7 @@ static int state_gc(lua_State *L) {
   tps_lua *lua = (tps_lua *)lua_touserdata(L, 1);
   tps_context *context = lua->context;
   lua->context = NULL;
+  tps_check_leave(lua);
   tps_scope_close_all(lua);
   tps_callback_deliver_again(lua);
   if (context == NULL) return 0;
@@ -152,6 +153,7 @@ static void open_types(lua_State *L) {
   tps_launch_open_type(L);
   tps_callback_open(L);
   tps_wait_open(L);
+  tps_check_open(L);
   tps_build_open_type(L);
   tps_capture_open_types(L);
   tps_graph_open_type(L);

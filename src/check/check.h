@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * The checker: finds what timing hides. One for the process, since an order
+ * between two Lua states can only be seen from above both. `order` (order.h) goes
+ * by what is queued, on every device; the others are the simulated device's, which
+ * watches kernels (device/watch.h): here their findings are gathered, and on a GPU
+ * nothing is found.
+ *
+ * Use: tps_check_start, as often as one likes; what is found are reports
+ * (reports.h); as many tps_check_stop.
+ */
+#ifndef TPS_CHECK_CHECK_H
+#define TPS_CHECK_CHECK_H
+
+#include "check/reports.h"
+#include "device/watch.h"
+
+enum {
+  TPS_CHECK_ORDER = 1u << 16, /* beside TPS_WATCH_MEMORY to TPS_WATCH_BARRIER */
+  TPS_CHECK_ALL = TPS_CHECK_ORDER | TPS_WATCH_MEMORY | TPS_WATCH_RACE |
+                  TPS_WATCH_INIT | TPS_WATCH_BARRIER
+};
+
+#define TPS_CHECK_NAMES "order, memory, race, init, barrier"
+
+/* "order" → TPS_CHECK_ORDER; 0: no check is called that. */
+unsigned tps_check_named(const char *name, size_t size);
+const char *tps_check_name(unsigned check);
+
+/* These checks as well from now on. *from: the number of the first report that
+ * comes. False: no memory. */
+bool tps_check_start(unsigned checks, size_t *from);
+/* Once for each start; the last ends all checks: what a device has not told of
+ * yet is then taken as declared. */
+void tps_check_stop(void);
+/* Checks what is known by now. */
+void tps_check_settle(void);
+/* Those that are on. */
+unsigned tps_check_running(void);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * --check: reports go to standard error as they are found, in the form that
+ * compute-sanitizer has made known; at the end, how many there were.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "host/host.h"
+
+static bool checking;
+
+bool host_check_read(const char *list, unsigned *checks, char *unknown,
+                     size_t size) {
+  *checks = 0;
+  for (const char *p = list;; p++) {
+    size_t length = strcspn(p, ",");
+    unsigned check = tps_check_named(p, length);
+    if (check == 0) {
+      snprintf(unknown, size, "%.*s", (int)length, p);
+      return false;
+    }
+    *checks |= check;
+    p += length;
+    if (*p == '\0') return true;
+  }
+}
+
+static void print(const tps_report *report) {
+  fflush(stdout);
+  for (const char *p = report->text; *p != '\0';) {
+    size_t length = strcspn(p, "\n");
+    fprintf(stderr, "========= %.*s\n", (int)length, p);
+    p += length + (p[length] == '\n');
+  }
+  fputs("=========\n", stderr);
+  fflush(stderr);
+}
+
+void host_check_begin(const host_options *options) {
+  size_t from;
+  if (options->checks == 0) return;
+  tps_report_tell(print);
+  checking = tps_check_start(options->checks, &from);
+}
+
+/* "Missing order … — 3 times", for what was seen again after it was printed. */
+static void print_again(const tps_report *report) {
+  unsigned long long times = atomic_load(&report->count);
+  int length = (int)strcspn(report->text, "\n");
+  if (times > 1)
+    fprintf(stderr, "========= %llu times: %.*s\n", times, length,
+            report->text);
+}
+
+int host_check_end(int status) {
+  size_t count;
+  if (!checking) return status;
+  checking = false;
+  tps_check_stop();
+  tps_report_tell(NULL);
+  tps_report **list = tps_report_list(0, &count);
+  fflush(stdout);
+  for (size_t i = 0; i < count; i++) {
+    print_again(list[i]);
+    tps_report_unref(list[i]);
+  }
+  free(list);
+  fprintf(stderr, "========= ERROR SUMMARY: %zu error%s\n", count,
+          count == 1 ? "" : "s");
+  fflush(stderr);
+  return status == STATUS_OK && count > 0 ? STATUS_FOUND : status;
+}
