@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
--- docs/checking.md, the order check: what puts accesses in order and what does not. Fills
--- write, copies read one buffer and write another; nothing here depends on when what
--- runs.
+-- docs/checking.md, the order check: what puts accesses in order and what does not.
+-- Fills write, copies read one buffer and write another; nothing here depends on when
+-- what runs.
 local tp = require "tpstream"
 local checking = require "spec.support.checking"
 local gate = require "spec.support.gate"
