@@ -9,7 +9,9 @@
  * Operands: the number a, the count b, a predicate c; result d. imm: what to
  * do.
  */
-#include "sim/engine_watch.h"
+#include "sim/engine_synccheck.h"
+
+#include <stdio.h>
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -18,6 +20,10 @@
 
 /* Low bits of imm; ALIGNED besides. */
 enum { SYNC, ARRIVE, RED_POPC, RED_AND, RED_OR, KIND = 7, ALIGNED = 8 };
+
+bool tps_sim_is_aligned_barrier(const insn *i) {
+  return i->op == H_barrier && i->imm & ALIGNED;
+}
 
 static bool complete(engine *e, const barrier *b) {
   if (!b->expected) return b->arrived == e->block->live && b->arrived;
@@ -81,31 +87,47 @@ static void check_aligned(engine *e, const insn *i, uint32_t mask,
     if (g->state != WAITS || g->barrier >= BARRIERS || g->pc == i ||
         !(g->pc->imm & ALIGNED))
       continue;
-    char other[600], here[600];
+    char other[600], here[600], lanes[1300];
     const struct tps_sim_kernel *kernel = e->launch->kernel;
     tps_sim_insn_where(kernel, g->pc, other, sizeof other);
     tps_sim_insn_where(kernel, i, here, sizeof here);
+    snprintf(lanes, sizeof lanes,
+             "lanes 0x%08x at barrier %u (%s), lanes 0x%08x at barrier %u (%s)",
+             g->mask, g->barrier, other, mask, id, here);
+    tps_sim_tell_sync(e, i, w, __builtin_ctz(mask),
+                      "Divergent thread(s) in warp", lanes);
     tps_sim_fault(e, i, __builtin_ctz(mask), TPS_LAUNCH_FAILED,
                   "lanes of one warp wait at different barriers and can never "
-                  "meet: lanes 0x%08x at barrier %u (%s), lanes 0x%08x at "
-                  "barrier %u (%s)",
-                  g->mask, g->barrier, other, mask, id, here);
+                  "meet: %s",
+                  lanes);
   }
+}
+
+_Noreturn static void bad_argument(engine *e, const insn *i, int lane,
+                                   const char *what) {
+  tps_sim_tell_sync(e, i, e->warp, lane, "Invalid arguments", what);
+  tps_sim_fault(e, i, lane, TPS_ILLEGAL_INSTRUCTION, "%s", what);
 }
 
 static uint32_t count_of(engine *e, const insn *i, unsigned lane) {
   if (i->b == NO_OPERAND) return 0;
   uint32_t count = row32(e, i->b)[lane];
-  if (count == 0 || count % LANES)
-    tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_INSTRUCTION,
-                  "barrier for %u threads (a multiple of 32 is needed)", count);
+  if (count == 0 || count % LANES) {
+    char what[80];
+    snprintf(what, sizeof what,
+             "barrier for %u threads (a multiple of 32 is needed)", count);
+    bad_argument(e, i, (int)lane, what);
+  }
   return count;
 }
 
 static void arrive(engine *e, const insn *i, unsigned id, uint32_t lanes,
                    uint32_t count) {
   barrier *b = &e->block->barriers[id];
-  if (e->launch->watch) tps_sim_watch_sync(e, SYNC_ARRIVE, lanes, id);
+  if (e->launch->watch) {
+    tps_sim_watch_sync(e, SYNC_ARRIVE, lanes, id);
+    tps_sim_sync_arrives(e, i, lanes, id, count, (i->imm & KIND) != ARRIVE);
+  }
   b->arrived += (uint32_t)__builtin_popcount(lanes);
   b->warps |= 1u << e->warp->index;
   if (count) b->expected = count;
@@ -121,9 +143,11 @@ static void arrive(engine *e, const insn *i, unsigned id, uint32_t lanes,
 HANDLER(barrier) {
   const uint32_t *ids = row32(e, i->a);
   unsigned lane = (unsigned)__builtin_ctz(mask), id = ids[lane];
-  if (id >= BARRIERS)
-    tps_sim_fault(e, i, (int)lane, TPS_ILLEGAL_INSTRUCTION,
-                  "barrier %u (there are 16, from 0 to 15)", id);
+  if (id >= BARRIERS) {
+    char what[80];
+    snprintf(what, sizeof what, "barrier %u (there are 16, from 0 to 15)", id);
+    bad_argument(e, i, (int)lane, what);
+  }
   uint32_t others = e->group->mask & ~mask, same = 0;
   if (others) tps_sim_split(e->warp, e->group, others)->pc = i + 1;
   for (unsigned l = 0; l < LANES; l++) same |= (uint32_t)(ids[l] == id) << l;

@@ -164,6 +164,7 @@ struct tps_sim_kernel {
   uint32_t array_count;
   uint32_t local_bytes;
   struct watch_site *sites; /* by instruction, of watched code; else NULL */
+  struct joins *joins;      /* of watched code, or NULL */
 };
 
 struct tps_sim_code {
@@ -466,6 +467,7 @@ void tps_sim_parked_check(engine *e, warp *w);
 const insn *tps_sim_exchange(engine *e, const insn *i, uint32_t mask);
 /* atom and red in any case. */
 const insn *tps_sim_atom(engine *e, const insn *i, uint32_t mask);
+bool tps_sim_is_aligned_barrier(const insn *i);
 /* Releases the barriers that all who are needed have reached. */
 void tps_sim_barriers_check(engine *e);
 

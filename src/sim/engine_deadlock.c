@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "sim/engine_core.h"
+#include "sim/engine_synccheck.h"
 
 typedef struct text {
   char buffer[1500];
@@ -98,6 +98,23 @@ static const insn *add_block(text *t, struct tps_sim_block *block) {
   return at;
 }
 
+/* As a finding, of the first thread that waits for others of its block. */
+static void tell(const cluster *c, const insn *at, const char *text) {
+  for (uint32_t k = 0; k < c->count; k++) {
+    const struct tps_sim_block *block = c->blocks[k];
+    for (uint32_t n = 0; block->live && n < block->launch->warps; n++) {
+      const warp *w = &block->warps[n];
+      const group *g = &w->groups[0];
+      if (!w->group_count || g->pc != at) continue;
+      tps_sim_tell_sync(&block->e, at, w, __builtin_ctz(g->mask),
+                        g->state == PARKED ? "Divergent thread(s) in warp"
+                                           : "Divergent thread(s) in block",
+                        text + 2);
+      return;
+    }
+  }
+}
+
 _Noreturn void tps_sim_deadlock(engine *e) {
   const cluster *c = e->block->cluster;
   text t = {.used = 0};
@@ -110,6 +127,7 @@ _Noreturn void tps_sim_deadlock(engine *e) {
     const insn *at = add_block(&t, block);
     if (!first) first = at;
   }
+  tell(e->block->cluster, first, t.buffer);
   tps_sim_fault(e, first, -1, TPS_LAUNCH_FAILED,
                 "deadlock: no thread can go on%s", t.buffer);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "sim/engine_decode.h"
+#include "sim/engine_joins.h"
 
 /* --- one instruction ----------------------------------------------------- */
 
@@ -485,5 +486,6 @@ void tps_sim_kernel_destroy(struct tps_sim_kernel *k) {
   free(k->params);
   free(k->arrays);
   free(k->sites);
+  tps_sim_joins_free(k->joins);
   free(k);
 }

@@ -10,7 +10,7 @@
  * Operands: a value, b and c, the second result e, members f; imm the mode.
  */
 #include "sim/engine_fragment.h"
-#include "sim/engine_watch.h"
+#include "sim/engine_synccheck.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -258,6 +258,7 @@ const insn *tps_sim_exchange(engine *e, const insn *i, uint32_t mask) {
     uint32_t member = members[__builtin_ctz(left)];
     uint32_t same = with_member(members, left, member);
     left &= ~same;
+    if (e->launch->watch) tps_sim_sync_members(e, i, same, member);
     if ((member & live & ~same) == 0) {
       at_once(e, i, same);
     } else {

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "sim/engine_core.h"
+#include "sim/engine_synccheck.h"
 
 #define QUOTA 64
 
@@ -48,6 +48,7 @@ void tps_sim_lanes_exit(engine *e, uint32_t lanes) {
   if (w->group_count) tps_sim_parked_check(e, w);
   if (e->block->used) tps_sim_barriers_check(e);
   if (e->block->cluster->arrived) tps_sim_cluster_exit(e, lanes);
+  if (!e->block->live && e->launch->watch) tps_sim_sync_ended(e);
 }
 
 /* --- frames -------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  * about to touch, checks it as the instruction itself will, and passes it on. A
  * warp's contiguous access to one allocation, the common case, is checked as one.
  */
-#include "sim/engine_watch.h"
+#include "sim/engine_synccheck.h"
 
 #include <stdlib.h>
 
@@ -16,7 +16,8 @@
 
 /* --- who watches --------------------------------------------------------- */
 
-static const watch_part *const all_parts[] = {&tps_sim_footprint};
+static const watch_part *const all_parts[] = {&tps_sim_footprint,
+                                              &tps_sim_synccheck};
 
 #define ALL_PARTS (sizeof all_parts / sizeof *all_parts)
 _Static_assert(ALL_PARTS <= WATCH_PARTS, "room for every part");
@@ -36,12 +37,13 @@ static bool add_part(struct tps_sim_launch *launch, const watch_part *part) {
   w->parts[w->count] = part;
   w->states[w->count] = part->launch_new(launch);
   w->alone |= part->alone;
+  w->touches |= part->touch != NULL;
   return w->states[w->count] != NULL && ++w->count > 0;
 }
 
 int tps_sim_watch_launch(struct tps_sim_launch *launch, tps_error *err) {
-  unsigned wanted =
-      tps_watched(TPS_WATCH_TOUCHES | TPS_WATCH_RACE | TPS_WATCH_INIT);
+  unsigned wanted = tps_watched(TPS_WATCH_TOUCHES | TPS_WATCH_RACE |
+                                TPS_WATCH_INIT | TPS_WATCH_BARRIER);
   if (wanted == 0) return 0;
   int code = tps_sim_code_watched(launch->kernel, &launch->kernel, err);
   if (code) return code;
@@ -98,7 +100,7 @@ static void pass_on(const touch *t) {
   const struct tps_sim_watch *w = t->e->launch->watch;
   void *const *states = t->e->block->watch->states;
   for (uint32_t k = 0; k < w->count; k++)
-    w->parts[k]->touch(w->states[k], states[k], t);
+    if (w->parts[k]->touch) w->parts[k]->touch(w->states[k], states[k], t);
 }
 
 void tps_sim_watch_sync(engine *e, unsigned what, uint32_t lanes,
@@ -349,6 +351,8 @@ static void watch_sync_insn(engine *e, const insn *i, uint32_t mask) {
 void tps_sim_watch_insn(engine *e, const insn *i, uint32_t mask) {
   const watch_site *s = &e->launch->kernel->sites[i - e->launch->kernel->insns];
   touch t;
+  if (s->joins) tps_sim_sync_joins(e, i, e->group->mask);
+  if (!e->launch->watch->touches) return;
   switch (i->op) {
   case H_async_copy: watch_copy(e, i, mask); return;
   case H_async_bulk: watch_bulk(e, i, mask); return;
@@ -359,6 +363,7 @@ void tps_sim_watch_insn(engine *e, const insn *i, uint32_t mask) {
   case H_cluster_wait: watch_sync_insn(e, i, mask); return;
   default: break;
   }
+  if (s->kind == WATCH_NOTHING) return;
   t.e = e, t.i = i;
   t.kind = s->kind, t.order = s->order;
   t.run = false;
@@ -374,12 +379,16 @@ HANDLER(watched) {
   return i->inner(e, i, mask);
 }
 HANDLER(watched_if) {
+  const watch_site *s = &e->launch->kernel->sites[i - e->launch->kernel->insns];
+  if (s->joins) tps_sim_sync_joins(e, i, mask);
   mask &= *mask_of(e, i->guard);
   if (!mask) return i + 1;
   tps_sim_watch_insn(e, i, mask);
   return i->inner(e, i, mask);
 }
 HANDLER(watched_unless) {
+  const watch_site *s = &e->launch->kernel->sites[i - e->launch->kernel->insns];
+  if (s->joins) tps_sim_sync_joins(e, i, mask);
   mask &= ~*mask_of(e, i->guard);
   if (!mask) return i + 1;
   tps_sim_watch_insn(e, i, mask);

@@ -45,6 +45,7 @@ typedef struct watch_site {
   uint8_t bytes; /* of each lane, 0 where lanes differ */
   bool narrow;   /* its addresses are a row of 32 bits … */
   bool whole;    /* … and imm is no offset to be added */
+  bool joins;    /* see engine_joins.h */
 } watch_site;
 
 /* What one instruction is about to do to one allocation. */
@@ -95,6 +96,7 @@ typedef struct watch_part {
 } watch_part;
 
 extern const watch_part tps_sim_footprint; /* engine_footprint.c */
+extern const watch_part tps_sim_synccheck; /* engine_synccheck.c */
 
 enum { WATCH_PARTS = 4 };
 
@@ -103,12 +105,14 @@ struct tps_sim_watch {
   void *states[WATCH_PARTS];
   uint32_t count;
   bool alone;
+  bool touches;         /* a part wants to know of accesses */
   pthread_mutex_t turn; /* held during each turn if `alone` */
 };
 
 struct block_watch {
   tps_sim_allocation **memory; /* last hit by an instruction, by slot */
   void *states[WATCH_PARTS];
+  struct sync_state *sync; /* of engine_synccheck.c, if it watches */
 };
 
 /* --- engine_watch.c ------------------------------------------------------ */

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "sim/engine_joins.h"
 #include "sim/engine_watch.h"
 
 static bool between(unsigned op, unsigned first, unsigned last) {
@@ -125,11 +126,15 @@ static void slow_down(const struct tps_sim_kernel *kernel, insn *i) {
 bool tps_sim_watch_code(struct tps_sim_kernel *kernel) {
   kernel->sites = calloc(kernel->insn_count + 1, sizeof *kernel->sites);
   if (!kernel->sites) return false;
+  kernel->joins = tps_sim_joins_new(kernel);
   for (uint32_t k = 0; k < kernel->insn_count; k++) {
     insn *i = &kernel->insns[k];
     kernel->sites[k] = site_of(kernel, i);
     if (i->op == H_shfl) slow_down(kernel, i);
-    if (kernel->sites[k].kind != WATCH_NOTHING || is_sync(i)) watch(kernel, i);
+    kernel->sites[k].joins = tps_sim_join_at(kernel, i) != 0;
+    if (kernel->sites[k].kind != WATCH_NOTHING || kernel->sites[k].joins ||
+        is_sync(i))
+      watch(kernel, i);
   }
   return true;
 }

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * A thread that has not arrived at a barrier of the whole block when this lets the
+ * others go has ended. If the last join that it went past is one of the barrier's,
+ * it has left the barrier out; else it has returned early, as threads may.
+ */
+#include "sim/engine_synccheck.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/engine_finding.h"
+#include "sim/engine_joins.h"
+
+#define WARPS 32u
+
+/* What is told of one instruction, once a launch. */
+enum {
+  TOLD_PLACES = 1,
+  TOLD_COUNTS = 2,
+  TOLD_LEFT_OUT = 4,
+  TOLD_NO_WAIT = 8,
+  TOLD_MEMBERS = 16
+};
+
+/* The first to arrive at a barrier. */
+typedef struct arrival {
+  const insn *at,
+      *call; /* call: in the kernel's own function, the same if `at` is */
+  const warp *warp;
+  unsigned lane;
+  uint32_t count;
+} arrival;
+
+typedef struct sync_state {
+  arrival first[BARRIERS];
+  arrival alone[BARRIERS];       /* the first that did not wait */
+  uint32_t waited;               /* barriers at which a thread has waited */
+  uint16_t joined[WARPS][LANES]; /* the last join since the last barrier */
+} sync_state;
+
+/* --- a launch and its blocks --------------------------------------------- */
+
+/* What has been told, by instruction. */
+static void *launch_new(struct tps_sim_launch *launch) {
+  return calloc(launch->kernel->insn_count + 1, sizeof(atomic_uchar));
+}
+
+static void launch_end(void *launch, tps_op *op, tps_op *graph) {
+  (void)launch, (void)op, (void)graph;
+}
+
+static void *block_new(void *launch, struct tps_sim_block *block) {
+  sync_state *s = calloc(1, sizeof *s);
+  (void)launch;
+  block->watch->sync = s;
+  return s;
+}
+
+static void block_begin(void *launch, void *block) {
+  (void)launch;
+  memset(block, 0, sizeof(sync_state));
+}
+
+static void block_free(void *launch, void *block) {
+  (void)launch;
+  free(block);
+}
+
+static void on_sync(void *launch, void *block, engine *e, watch_sync what,
+                    uint32_t lanes, unsigned number);
+
+const watch_part tps_sim_synccheck = {.wants = TPS_WATCH_BARRIER,
+                                      .launch_new = launch_new,
+                                      .launch_end = launch_end,
+                                      .launch_free = free,
+                                      .block_new = block_new,
+                                      .block_begin = block_begin,
+                                      .block_free = block_free,
+                                      .sync = on_sync};
+
+/* --- telling ------------------------------------------------------------- */
+
+static bool is_news(const engine *e, const insn *i, unsigned what) {
+  const struct tps_sim_watch *w = e->launch->watch;
+  for (uint32_t k = 0; k < w->count; k++) {
+    if (w->parts[k] != &tps_sim_synccheck) continue;
+    atomic_uchar *told = w->states[k];
+    told += i - e->launch->kernel->insns;
+    return !(atomic_fetch_or(told, (unsigned char)what) & what);
+  }
+  return false;
+}
+
+static void begin(finding *f, const engine *e, const insn *i, const warp *w,
+                  int lane, const char *title) {
+  tps_sim_finding_begin(f, TPS_WATCH_BARRIER, "Barrier error detected. %s",
+                        title);
+  tps_sim_finding_at(f, e, i);
+  if (lane >= 0) tps_sim_finding_by(f, e, w, (unsigned)lane);
+}
+
+void tps_sim_tell_sync(const engine *e, const insn *i, const warp *w, int lane,
+                       const char *title, const char *what) {
+  finding f;
+  if (!tps_watched(TPS_WATCH_BARRIER)) return;
+  begin(&f, e, i, w, lane, title);
+  while (*what) {
+    size_t length = strcspn(what, ";");
+    tps_sim_finding_add(&f, "%.*s", (int)length, what);
+    what += length;
+    what += strspn(what, "; ");
+  }
+  tps_sim_finding_tell(&f, e);
+}
+
+static const char *where(const engine *e, const insn *i, char *text,
+                         size_t size) {
+  return tps_sim_insn_where(e->launch->kernel, i, text, size);
+}
+
+/* --- barriers ------------------------------------------------------------ */
+
+/* Threads that a count stands for. */
+static uint32_t threads_of(const engine *e, uint32_t count) {
+  return count ? count : e->launch->warps * LANES;
+}
+
+static void tell_counts(engine *e, const insn *i, unsigned lane, unsigned id,
+                        uint32_t count, const arrival *other) {
+  char there[600];
+  finding f;
+  if (!is_news(e, i, TOLD_COUNTS)) return;
+  begin(&f, e, i, e->warp, (int)lane, "Invalid arguments");
+  tps_sim_finding_add(&f, "barrier %u is for %u threads here, for %u at %s", id,
+                      threads_of(e, count), threads_of(e, other->count),
+                      where(e, other->at, there, sizeof there));
+  tps_sim_finding_tell(&f, e);
+}
+
+static void tell_places(engine *e, const insn *i, unsigned lane, unsigned id,
+                        const arrival *other) {
+  char there[600];
+  uint32_t t[3];
+  finding f;
+  if (!is_news(e, i, TOLD_PLACES)) return;
+  begin(&f, e, i, e->warp, (int)lane, "Divergent thread(s) in block");
+  tps_sim_thread_of(e, other->warp, other->lane, t);
+  tps_sim_finding_add(&f,
+                      "thread (%u,%u,%u) is at barrier %u in %s: all threads "
+                      "of a block have to come to the same one",
+                      t[0], t[1], t[2], id,
+                      where(e, other->at, there, sizeof there));
+  tps_sim_finding_tell(&f, e);
+}
+
+/* Where the kernel itself is while a lane is at `i`. */
+static const insn *outermost(engine *e, const insn *i, unsigned lane) {
+  const struct tps_sim_kernel *kernel = e->launch->kernel;
+  const frame *f = e->group->frame;
+  for (uint32_t depth = e->group->depth; depth > 0; depth--) {
+    const uint32_t *pc = frame_row(f, f->of->return_pc);
+    i = kernel->insns + pc[lane] - 1;
+    f = tps_sim_frame(e, depth - 1, tps_sim_function_of(kernel, i));
+  }
+  return i;
+}
+
+void tps_sim_sync_arrives(engine *e, const insn *i, uint32_t lanes, unsigned id,
+                          uint32_t count, bool waits) {
+  sync_state *s = e->block->watch->sync;
+  if (!s) return;
+  unsigned lane = (unsigned)__builtin_ctz(lanes);
+  arrival *first = &s->first[id];
+  arrival now = {i, outermost(e, i, lane), e->warp, lane, count};
+  if (waits) s->waited |= 1u << id;
+  else if (!s->alone[id].at) s->alone[id] = now;
+  for (uint32_t m = lanes; m; m &= m - 1)
+    s->joined[e->warp->index][__builtin_ctz(m)] = 0;
+  if (!first->at) *first = now;
+  else if (threads_of(e, first->count) != threads_of(e, count))
+    tell_counts(e, i, lane, id, count, first);
+  else if (first->at != i && !count && tps_sim_is_aligned_barrier(i) &&
+           tps_sim_is_aligned_barrier(first->at))
+    tell_places(e, i, lane, id, first);
+}
+
+void tps_sim_sync_joins(engine *e, const insn *i, uint32_t lanes) {
+  sync_state *s = e->block->watch->sync;
+  unsigned join = tps_sim_join_at(e->launch->kernel, i);
+  if (!s || e->group->depth) return;
+  for (uint32_t m = lanes; m; m &= m - 1)
+    s->joined[e->warp->index][__builtin_ctz(m)] = (uint16_t)join;
+}
+
+static const insn *join_insn(const struct tps_sim_kernel *kernel,
+                             unsigned join) {
+  const insn *i = kernel->main->entry;
+  while (i < kernel->main->end && tps_sim_join_at(kernel, i) != join) i++;
+  return i;
+}
+
+/* The barrier lets all go but those who have left it out. */
+static void check_left_out(engine *e, unsigned id, const sync_state *s) {
+  const struct tps_sim_kernel *kernel = e->launch->kernel;
+  const arrival *first = &s->first[id];
+  const warp *who = NULL;
+  unsigned lane = 0;
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < e->launch->warps; k++) {
+    const warp *w = &e->block->warps[k];
+    for (uint32_t m = w->members & ~w->live; m; m &= m - 1) {
+      unsigned l = (unsigned)__builtin_ctz(m);
+      if (!tps_sim_is_join_of(kernel, first->call, s->joined[k][l])) continue;
+      if (!count++) who = w, lane = l;
+    }
+  }
+  if (!count || !is_news(e, first->at, TOLD_LEFT_OUT)) return;
+  char there[600];
+  uint32_t t[3];
+  finding f;
+  begin(&f, e, first->at, first->warp, (int)first->lane,
+        "Divergent thread(s) in block");
+  tps_sim_thread_of(e, who, lane, t);
+  tps_sim_finding_add(
+      &f, "%u of %u threads never come to barrier %u, thread (%u,%u,%u) first:",
+      count, e->launch->threads, id, t[0], t[1], t[2]);
+  const insn *join = join_insn(kernel, s->joined[who->index][lane]);
+  tps_sim_finding_add(&f, "it went on at %s without it and has ended",
+                      where(e, join, there, sizeof there));
+  tps_sim_finding_tell(&f, e);
+}
+
+static void on_sync(void *launch, void *block, engine *e, watch_sync what,
+                    uint32_t lanes, unsigned number) {
+  sync_state *s = block;
+  (void)launch, (void)lanes;
+  if (what != SYNC_RELEASE) return;
+  const arrival *first = &s->first[number];
+  bool partly = first->at && !first->count;
+  if (partly && e->block->live < e->launch->threads && e->launch->kernel->joins)
+    check_left_out(e, number, s);
+  memset(&s->first[number], 0, sizeof s->first[number]);
+}
+
+void tps_sim_sync_ended(engine *e) {
+  const sync_state *s = e->block->watch->sync;
+  if (!s) return;
+  for (unsigned id = 0; id < BARRIERS; id++) {
+    const arrival *a = &s->alone[id];
+    finding f;
+    if (!a->at || s->waited >> id & 1 || !is_news(e, a->at, TOLD_NO_WAIT))
+      continue;
+    begin(&f, e, a->at, a->warp, (int)a->lane, "Missing wait");
+    tps_sim_finding_add(&f, "no thread of the block waits at barrier %u", id);
+    tps_sim_finding_tell(&f, e);
+  }
+}
+
+/* --- masks --------------------------------------------------------------- */
+
+void tps_sim_sync_members(engine *e, const insn *i, uint32_t lanes,
+                          uint32_t member) {
+  uint32_t outside = lanes & ~member;
+  finding f;
+  if (!e->block->watch->sync || !outside || !is_news(e, i, TOLD_MEMBERS))
+    return;
+  unsigned lane = (unsigned)__builtin_ctz(outside);
+  begin(&f, e, i, e->warp, (int)lane, "Invalid arguments");
+  tps_sim_finding_add(&f, "the mask 0x%08x does not name lane %u, which calls",
+                      member, lane);
+  tps_sim_finding_tell(&f, e);
+}
