@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Races inside a launch (TPS_WATCH_RACE): two threads touch the same bytes, one
+ * of them writes, and nothing orders the two.
+ *
+ * One number for the whole launch, `now`, grows by one at everything that orders
+ * accesses. Each access leaves its thread and `now` in the shadow of the bytes it
+ * touched, and what a thread knows is kept as such numbers too: all that its
+ * block had done before `all`, all that anybody had done before `acquired`, and
+ * so on. So whether an earlier access is ordered before this one is a comparison.
+ *
+ * - A barrier of the whole block raises the block's `all`; one for some of its
+ *   threads raises, for each of them, what it knows of the warps that arrived.
+ * - Lanes that meet (bar.warp.sync, shuffles, votes, matrix instructions) know
+ *   of one another.
+ * - A release (a fence and then a strong store; a store or an atomic that says
+ *   release; an arrival at an mbarrier) leaves a number at the place; who reads
+ *   the place by a strong access acquires it. That counts for what anybody has
+ *   done before, not the releasing thread alone: right programs are never
+ *   accused, but between blocks and threads that use fences some races go
+ *   unseen.
+ *
+ * The turns of such a launch's blocks don't overlap in time.
+ */
+#ifndef TPS_SIM_ENGINE_RACE_H
+#define TPS_SIM_ENGINE_RACE_H
+
+#include "sim/engine_watch.h"
+
+/* --- shadows ------------------------------------------------------------- */
+
+/* The latest access of a kind to a cell. */
+typedef struct mark {
+  uint32_t now;  /* 0: none */
+  uint32_t warp; /* of the launch, blocks one after the other */
+  uint32_t insn : 24;
+  uint32_t lane : 5;
+  uint32_t several : 1; /* other lanes of the warp as well */
+  uint32_t strong : 1;
+  uint32_t update : 1;
+} mark;
+
+/* What releases have left at a cell: the latest number and whose it is, and the
+ * latest of others. */
+typedef struct release {
+  uint32_t now, thread, others;
+} release;
+
+#define RACE_CHUNK 4096u
+
+/* Shadow of some bytes: a cell for each four, or, once an access was smaller, for
+ * each. The lists are made when they are needed. */
+typedef struct race_chunk {
+  unsigned shift; /* of an offset to a cell */
+  mark *writes;
+  mark (*reads)[2];
+  release *releases;
+} race_chunk;
+
+/* Shadow of one allocation, or of a block's shared memory. */
+typedef struct race_memory {
+  struct race_memory *next;
+  uint64_t base, size;
+  race_chunk *chunks[];
+} race_memory;
+
+/* --- a launch ------------------------------------------------------------ */
+
+/* Accesses of two instructions that race: how often, and the first case. */
+typedef struct hazard {
+  struct hazard *next;
+  uint32_t insns[2];
+  uint8_t kinds[2]; /* watch_kind */
+  uint8_t place;
+  uint64_t count;
+  uint64_t blocks[2];
+  uint32_t threads[2];
+  char where[900]; /* the bytes, in words */
+} hazard;
+
+#define RACE_BUCKETS 64u
+
+typedef struct race {
+  struct tps_sim_launch *launch;
+  uint32_t now;
+  uint64_t left; /* bytes that shadows may still take */
+  race_memory *memory[RACE_BUCKETS];
+  hazard *hazards, **last;
+  uint32_t hazard_count;
+} race;
+
+/* --- a block ------------------------------------------------------------- */
+
+/* What those who have arrived at a barrier know. */
+typedef struct arrivals {
+  uint32_t acquired, released;
+  uint32_t warps[32];
+} arrivals;
+
+/* Numbers of threads are warp × 32 + lane. */
+typedef struct race_block {
+  race *launch;
+  struct tps_sim_block *block;
+  uint32_t birth; /* marks before it are not this block's, in shared memory */
+  uint32_t first_warp;
+  uint32_t all; /* everybody knows what the block did before */
+  uint32_t all_acquired, all_released;
+  bool own_acquired, own_released; /* some thread more than that */
+  uint32_t cluster;         /* latest arrival at the cluster's barrier, if the
+                               block has rank 0 */
+  uint32_t together[32];    /* of each warp: all lanes know of each other … */
+  uint32_t (*lanes)[LANES]; /* … and each of some; NULL: nothing more */
+  uint32_t (*warps)[32];    /* what each knows of each warp, or NULL */
+  arrivals arrivals[BARRIERS];
+  race_memory *shared;
+  race_memory **last;           /* by slot */
+  uint32_t *acquired, *released; /* each's own */
+} race_block;
+
+/* --- engine_race_shadow.c ------------------------------------------------ */
+
+race_memory *tps_sim_race_memory_new(race *r, uint64_t base, uint64_t size);
+void tps_sim_race_memory_free(race_memory *m);
+/* The shadow of an allocation; NULL: there is no memory for it. */
+race_memory *tps_sim_race_memory(race *r, const tps_sim_allocation *a);
+/* The chunk at an offset, with lists for what a kind of access needs, `fine`
+ * with a cell a byte. NULL: there is no memory for it. */
+race_chunk *tps_sim_race_chunk(race *r, race_memory *m, uint64_t offset,
+                               const touch *t, bool fine);
+
+/* --- engine_race_sync.c -------------------------------------------------- */
+
+/* Whether thread `self` knows of what an access did, by a lane of `lanes` that
+ * is not its own. */
+bool tps_sim_race_knows(const race_block *b, uint32_t self, const mark *m);
+void tps_sim_race_begin(race_block *b);
+void tps_sim_race_sync(race_block *b, engine *e, watch_sync what,
+                       uint32_t lanes, unsigned number);
+/* A strong access of a thread to the cell of `at`, the part that acquires and
+ * the part that releases. */
+void tps_sim_race_acquire(race_block *b, uint32_t self, const release *at);
+void tps_sim_race_release(race_block *b, uint32_t self, release *at);
+static inline uint32_t tps_sim_race_step(race *r) {
+  return r->now < UINT32_MAX ? ++r->now : r->now;
+}
+
+/* --- engine_race_tell.c -------------------------------------------------- */
+
+/* Access `m` and that of lane `lane` race for `at` bytes from the touch's
+ * beginning of memory. */
+void tps_sim_race_note(race *r, const mark *m, watch_kind kind, const touch *t,
+                       unsigned lane, uint64_t at);
+void tps_sim_race_tell(race *r, tps_op *op);
+
+#endif
