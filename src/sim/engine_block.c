@@ -161,7 +161,8 @@ void tps_sim_block_start(struct tps_sim_block *block, uint64_t index) {
   uint64_t seed = launch->config.seed;
   block->random = seed ? mix(seed + index * 0x9e3779b97f4a7c15ull) | 1 : 0;
   block->choices = 0;
-  if (seed) tps_sim_delay_ready(block); /* without memory none is held back */
+  bool delays = seed && !(launch->watch && launch->watch->alone);
+  if (delays) tps_sim_delay_ready(block); /* without memory none is held back */
   memset(block->barriers, 0, sizeof block->barriers);
   clear_shared(block);
   block->own = (cluster){.count = 1, .blocks = {block}};

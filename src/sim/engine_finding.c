@@ -48,19 +48,26 @@ void tps_sim_finding_add(finding *f, const char *format, ...) {
   va_end(args);
 }
 
-void tps_sim_finding_at(finding *f, const engine *e, const insn *i) {
-  const struct tps_sim_kernel *kernel = e->launch->kernel;
+void tps_sim_code_place(const struct tps_sim_launch *launch, const insn *i,
+                        char *text, size_t size) {
+  const struct tps_sim_kernel *kernel = launch->kernel;
   const function *of = tps_sim_function_of(kernel, i);
   char name[TPS_SIM_NAME_BYTES], where[600];
-  const char *kernel_name = tps_sim_kernel_name(e->launch);
-  size_t first = f->used;
   tps_sim_insn_where(kernel, i, where, sizeof where);
-  tps_sim_finding_add(f, "at %s+0x%x in %s",
-                      of == kernel->main
-                          ? kernel_name
-                          : tps_sim_readable(of->ptx->name, false, name),
-                      i->ptx < 0 ? 0 : (unsigned)i->ptx * INSN_BYTES, where);
-  if (of != kernel->main) tps_sim_finding_add(f, "in kernel %s", kernel_name);
+  snprintf(text, size, "%s+0x%x in %s",
+           of == kernel->main ? tps_sim_kernel_name(launch)
+                              : tps_sim_readable(of->ptx->name, false, name),
+           i->ptx < 0 ? 0 : (unsigned)i->ptx * INSN_BYTES, where);
+}
+
+void tps_sim_finding_at(finding *f, const engine *e, const insn *i) {
+  const struct tps_sim_kernel *kernel = e->launch->kernel;
+  char place[1000];
+  size_t first = f->used;
+  tps_sim_code_place(e->launch, i, place, sizeof place);
+  tps_sim_finding_add(f, "at %s", place);
+  if (tps_sim_function_of(kernel, i) != kernel->main)
+    tps_sim_finding_add(f, "in kernel %s", tps_sim_kernel_name(e->launch));
   mix_key(f, first);
 }
 

@@ -26,6 +26,10 @@ typedef struct finding {
   char text[4000];
 } finding;
 
+/* "saxpy+0x70 in saxpy.cu:4" */
+void tps_sim_code_place(const struct tps_sim_launch *launch, const insn *i,
+                        char *text, size_t size);
+
 void tps_sim_finding_begin(finding *f, unsigned check, const char *title, ...)
     __attribute__((format(printf, 3, 4)));
 /* "    at saxpy+0x70 in saxpy.cu:4", with the kernel below it where the instruction

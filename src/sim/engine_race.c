@@ -93,8 +93,8 @@ static bool value_of(const touch *t, unsigned lane, unsigned char *to) {
   unsigned size = i->f & 255;
   if (!store) return false;
   for (unsigned k = 0; k < i->count; k++) {
-    uint64_t v = size == 8 ? row64(t->e, rows[k])[lane]
-                           : row32(t->e, rows[k])[lane];
+    uint64_t v =
+        size == 8 ? row64(t->e, rows[k])[lane] : row32(t->e, rows[k])[lane];
     memcpy(to + k * size, &v, size);
   }
   return true;
@@ -119,7 +119,8 @@ typedef struct visit {
   race *r;
   race_block *b;
   const touch *t;
-  mark mark;      /* what it will leave */
+  mark mark; /* what it will leave */
+  bool strong;
   uint32_t self;  /* thread in the block */
   uint32_t least; /* marks before it are of others */
   uint64_t at;    /* the first byte of the cell */
@@ -148,9 +149,7 @@ GUEST static bool is_same_value(const visit *v, const mark *m) {
 }
 
 static bool conflicts(const visit *v, const mark *m) {
-  if (m->now < v->least || m->now == 0 || (m->strong && v->mark.strong))
-    return false;
-  return !tps_sim_race_knows(v->b, v->self, m);
+  return m->now >= v->least && !tps_sim_race_knows(v->b, v->self, m);
 }
 
 static void against_write(const visit *v, const mark *m) {
@@ -187,26 +186,40 @@ static void leave_read(const visit *v, mark reads[2]) {
 }
 
 static inline void read_cell(const visit *v, race_chunk *c, unsigned k) {
-  if (c->writes && c->writes[k].now) against_write(v, &c->writes[k]);
+  if (c->writes) against_write(v, &c->writes[k]);
+  if (v->strong) {
+    c->strong[k].read = v->mark;
+    return;
+  }
+  if (c->strong) against_write(v, &c->strong[k].write);
   leave_read(v, c->reads[k]);
 }
 
+/* What a plain write has been compared with need not be compared with again:
+ * whatever comes later is compared with the write. */
 static inline void write_cell(const visit *v, race_chunk *c, unsigned k) {
-  if (c->writes[k].now) against_write(v, &c->writes[k]);
+  if (c->writes) against_write(v, &c->writes[k]);
+  mark *reads = c->reads ? c->reads[k] : NULL;
+  if (reads && reads[0].now) against_read(v, &reads[0]);
+  if (reads && reads[1].now) against_read(v, &reads[1]);
+  if (v->strong) {
+    c->strong[k].write = v->mark;
+    return;
+  }
+  if (c->strong) {
+    against_write(v, &c->strong[k].write);
+    against_read(v, &c->strong[k].read);
+    c->strong[k].write.now = c->strong[k].read.now = 0;
+  }
   c->writes[k] = v->mark;
-  if (!c->reads) return;
-  mark *reads = c->reads[k];
-  if (reads[0].now) against_read(v, &reads[0]);
-  if (reads[1].now) against_read(v, &reads[1]);
-  reads[0].now = reads[1].now = 0;
+  if (reads) reads[0].now = reads[1].now = 0;
 }
 
 /* --- an access ----------------------------------------------------------- */
 
 /* The place's numbers: before the access acquires, and it releases. */
 static void order(const visit *v, race_chunk *c, unsigned k) {
-  release *at = c->releases ? &c->releases[k] : NULL;
-  if (!at) return;
+  release *at = &c->strong[k].release;
   if (at->now < v->least) memset(at, 0, sizeof *at);
   if (v->t->order & WATCH_ACQUIRES && at->now)
     tps_sim_race_acquire(v->b, v->self, at);
@@ -224,7 +237,7 @@ static void visit_cells(visit *v, race_memory *m, uint64_t at, uint64_t end,
     unsigned k = (unsigned)(at - base) >> shift;
     unsigned last = (unsigned)(stop - 1 - base) >> shift;
     v->bytes = 1u << shift;
-    if (c && v->mark.strong) order(v, c, k);
+    if (c && v->strong) order(v, c, k);
     for (; c && k <= last; k++) {
       v->at = base + ((uint64_t)k << shift);
       if (v->t->kind == WATCH_LOAD) read_cell(v, c, k);
@@ -256,16 +269,39 @@ static unsigned chosen_lane(const touch *t, const race_memory *m,
   return own && lanes ? (unsigned)__builtin_ctz(lanes) : first;
 }
 
+static const watch_site *site_of(const touch *t) {
+  const struct tps_sim_kernel *kernel = t->e->launch->kernel;
+  return &kernel->sites[t->i - kernel->insns];
+}
+
+/* An atomic byte, by the word that holds it: what a swap leaves as it is, and what
+ * a load reads besides, is not meant. */
+static void visit_part(visit *v, race_memory *m, unsigned lane) {
+  const touch *t = v->t;
+  bool swaps = t->kind == WATCH_UPDATE;
+  uint32_t old = swaps ? row32(t->e, t->i->b)[lane] : 0;
+  uint32_t new = swaps ? row32(t->e, t->i->c)[lane] : 0;
+  for (unsigned k = 0; k < 4 && t->at[lane] + k < m->size; k++) {
+    uint64_t at = t->at[lane] + k;
+    race_chunk *c = tps_sim_race_chunk(v->r, m, at, t, true);
+    if (c) order(v, c, at % RACE_CHUNK);
+    if ((old ^ new) >> 8 * k & 255) visit_cells(v, m, at, at + 1, true);
+  }
+}
+
 static void visit_lanes(race_block *b, race_memory *m, const touch *t,
                         uint32_t least) {
   uint32_t warp = t->e->warp->index;
   const struct tps_sim_kernel *kernel = b->block->launch->kernel;
-  bool fine = t->bytes % 4 != 0;
-  visit v = {.r = b->launch, .b = b, .t = t, .least = least};
+  bool fine = t->bytes % 4 != 0, part = site_of(t)->part;
+  visit v = {.r = b->launch,
+             .b = b,
+             .t = t,
+             .least = least,
+             .strong = t->order & WATCH_STRONG};
   v.mark = (mark){.now = b->launch->now,
                   .warp = b->first_warp + warp,
                   .insn = (uint32_t)(t->i - kernel->insns) & 0xffffff,
-                  .strong = t->order & WATCH_STRONG ? 1 : 0,
                   .update = t->kind == WATCH_UPDATE};
   uint32_t lanes = t->lanes;
   if (lanes & (lanes - 1) && is_one(t)) {
@@ -277,7 +313,8 @@ static void visit_lanes(race_block *b, race_memory *m, const touch *t,
     v.mark.lane = l & 31;
     v.self = warp * LANES + l;
     bool small = fine || t->at[l] % 4 != 0;
-    visit_cells(&v, m, t->at[l], t->at[l] + t->bytes, small);
+    if (part) visit_part(&v, m, l);
+    else visit_cells(&v, m, t->at[l], t->at[l] + t->bytes, small);
   }
 }
 

@@ -37,8 +37,7 @@ typedef struct mark {
   uint32_t insn : 24;
   uint32_t lane : 5;
   uint32_t several : 1; /* other lanes of the warp as well */
-  uint32_t strong : 1;
-  uint32_t update : 1;
+  uint32_t update : 1;  /* of a strong write: an atomic operation */
 } mark;
 
 /* What releases have left at a cell: the latest number and whose it is, and the
@@ -46,6 +45,13 @@ typedef struct mark {
 typedef struct release {
   uint32_t now, thread, others;
 } release;
+
+/* Of a cell that strong accesses have touched. No two of them race, so they are
+ * kept apart from the plain ones, lest they hide them. */
+typedef struct strong_marks {
+  mark write, read;
+  release release;
+} strong_marks;
 
 #define RACE_CHUNK 4096u
 
@@ -55,7 +61,7 @@ typedef struct race_chunk {
   unsigned shift; /* of an offset to a cell */
   mark *writes;
   mark (*reads)[2];
-  release *releases;
+  strong_marks *strong;
 } race_chunk;
 
 /* Shadow of one allocation, or of a block's shared memory. */
@@ -76,6 +82,7 @@ typedef struct hazard {
   uint64_t count;
   uint64_t blocks[2];
   uint32_t threads[2];
+  bool several;    /* the first access: by other lanes of the warp as well */
   char where[900]; /* the bytes, in words */
 } hazard;
 
@@ -114,7 +121,7 @@ typedef struct race_block {
   uint32_t (*warps)[32];    /* what each knows of each warp, or NULL */
   arrivals arrivals[BARRIERS];
   race_memory *shared;
-  race_memory **last;           /* by slot */
+  race_memory **last;            /* by slot */
   uint32_t *acquired, *released; /* each's own */
 } race_block;
 
@@ -131,8 +138,7 @@ race_chunk *tps_sim_race_chunk(race *r, race_memory *m, uint64_t offset,
 
 /* --- engine_race_sync.c -------------------------------------------------- */
 
-/* Whether thread `self` knows of what an access did, by a lane of `lanes` that
- * is not its own. */
+/* Whether thread `self` knows that an access has been. */
 bool tps_sim_race_knows(const race_block *b, uint32_t self, const mark *m);
 void tps_sim_race_begin(race_block *b);
 void tps_sim_race_sync(race_block *b, engine *e, watch_sync what,

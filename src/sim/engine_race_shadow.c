@@ -33,7 +33,7 @@ static void chunk_free(race_chunk *c) {
   if (!c) return;
   free(c->writes);
   free(c->reads);
-  free(c->releases);
+  free(c->strong);
   free(c);
 }
 
@@ -78,24 +78,27 @@ static void forget(void *list) {
 
 /* Without memory what it knew is forgotten. */
 static void refine(race *r, race_chunk *c) {
-  void *writes = c->writes, *reads = c->reads, *releases = c->releases;
+  void *writes = c->writes, *reads = c->reads, *strong = c->strong;
   if (!split(r, &writes, sizeof *c->writes)) forget(&writes);
   if (!split(r, &reads, sizeof *c->reads)) forget(&reads);
-  if (!split(r, &releases, sizeof *c->releases)) forget(&releases);
-  c->writes = writes, c->reads = reads, c->releases = releases;
+  if (!split(r, &strong, sizeof *c->strong)) forget(&strong);
+  c->writes = writes, c->reads = reads, c->strong = strong;
   c->shift = 0;
 }
 
-/* The lists that the access writes to. */
-static bool make_lists(race *r, race_chunk *c, const touch *t) {
+/* The list that the access writes to. */
+static bool make_list(race *r, race_chunk *c, const touch *t) {
   size_t cells = RACE_CHUNK >> c->shift;
-  if (t->kind == WATCH_LOAD && !c->reads)
-    c->reads = take(r, cells, sizeof *c->reads);
-  if (t->kind != WATCH_LOAD && !c->writes)
-    c->writes = take(r, cells, sizeof *c->writes);
-  if (t->kind != WATCH_LOAD && t->order & WATCH_STRONG && !c->releases)
-    c->releases = take(r, cells, sizeof *c->releases);
-  return t->kind == WATCH_LOAD ? c->reads != NULL : c->writes != NULL;
+  if (t->order & WATCH_STRONG) {
+    if (!c->strong) c->strong = take(r, cells, sizeof *c->strong);
+    return c->strong != NULL;
+  }
+  if (t->kind == WATCH_LOAD) {
+    if (!c->reads) c->reads = take(r, cells, sizeof *c->reads);
+    return c->reads != NULL;
+  }
+  if (!c->writes) c->writes = take(r, cells, sizeof *c->writes);
+  return c->writes != NULL;
 }
 
 race_chunk *tps_sim_race_chunk(race *r, race_memory *m, uint64_t offset,
@@ -107,5 +110,5 @@ race_chunk *tps_sim_race_chunk(race *r, race_memory *m, uint64_t offset,
     (*at)->shift = fine ? 0 : 2;
   }
   if (fine && (*at)->shift) refine(r, *at);
-  return make_lists(r, *at, t) ? *at : NULL;
+  return make_list(r, *at, t) ? *at : NULL;
 }

@@ -173,6 +173,7 @@ static void all_met(race_block *b, const arrivals *known) {
   b->all = tps_sim_race_step(b->launch);
   raise(&b->all_acquired, known->acquired);
   raise(&b->all_released, known->released);
+  b->own_acquired = b->own_released = false;
 }
 
 static void some_met(race_block *b, unsigned number, const arrivals *known) {
@@ -188,8 +189,7 @@ static void some_met(race_block *b, unsigned number, const arrivals *known) {
       uint32_t t = w * LANES + l;
       raise(&b->acquired[t], known->acquired);
       raise(&b->released[t], known->released);
-      for (unsigned k = 0; k < 32; k++)
-        raise(&b->warps[t][k], known->warps[k]);
+      for (unsigned k = 0; k < 32; k++) raise(&b->warps[t][k], known->warps[k]);
     }
   }
   b->own_acquired |= known->acquired != 0;

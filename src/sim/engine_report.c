@@ -154,13 +154,33 @@ static const shared_array *array_before(const struct tps_sim_kernel *kernel,
   return best;
 }
 
+static uint64_t end_of(const shared_array *s, uint64_t total) {
+  if (!s->unsized) return s->at + s->size;
+  return total > s->at ? total : s->at;
+}
+
+void tps_sim_describe_shared(const struct tps_sim_kernel *kernel,
+                             uint64_t total, uint64_t offset, char *text,
+                             size_t size) {
+  const shared_array *s = array_before(kernel, offset);
+  char name[NAME_BYTES], bytes[32];
+  if (!s || offset >= end_of(s, total)) {
+    snprintf(text, size, "shared memory of %s",
+             bytes_text(total, bytes, sizeof bytes));
+    return;
+  }
+  snprintf(text, size, "%sshared array '%s' of %s",
+           s->unsized ? "dynamic " : "", tps_sim_readable(s->name, true, name),
+           bytes_text(end_of(s, total) - s->at, bytes, sizeof bytes));
+}
+
 _Noreturn void tps_sim_bad_shared(const access *a, uint64_t offset) {
   const struct tps_sim_kernel *kernel = a->e->launch->kernel;
   const shared_array *s = array_before(kernel, offset);
   uint64_t total = a->e->shared.size, end = total;
   char name[NAME_BYTES], gap[32], text[400], size[32], all[32], array[200] = "";
   if (s) {
-    end = !s->unsized ? s->at + s->size : total > s->at ? total : s->at;
+    end = end_of(s, total);
     snprintf(array, sizeof array, "%sshared array '%s' of %s (",
              s->unsized ? "dynamic " : "",
              tps_sim_readable(s->name, true, name),

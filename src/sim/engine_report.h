@@ -28,6 +28,12 @@ const char *tps_sim_readable(const char *symbol, bool brief,
 const char *tps_sim_describe(const engine *e, const tps_sim_allocation *m,
                              char *text, size_t size);
 
+/* "shared array 's' of 40 bytes", for a place in a block's `total` bytes of shared
+ * memory. */
+void tps_sim_describe_shared(const struct tps_sim_kernel *kernel,
+                             uint64_t total, uint64_t offset, char *text,
+                             size_t size);
+
 /* --- engine_memcheck.c --------------------------------------------------- */
 
 /* What is about to be a fault, as a finding where one is wanted: an access that

@@ -16,7 +16,7 @@
 
 /* --- who watches --------------------------------------------------------- */
 
-static const watch_part *const all_parts[] = {&tps_sim_footprint,
+static const watch_part *const all_parts[] = {&tps_sim_footprint, &tps_sim_race,
                                               &tps_sim_synccheck};
 
 #define ALL_PARTS (sizeof all_parts / sizeof *all_parts)

@@ -46,6 +46,7 @@ typedef struct watch_site {
   bool narrow;   /* its addresses are a row of 32 bits … */
   bool whole;    /* … and imm is no offset to be added */
   bool joins;    /* see engine_joins.h */
+  bool part;     /* of an atomic byte, or two: the word that holds them */
 } watch_site;
 
 /* What one instruction is about to do to one allocation. */
@@ -97,6 +98,7 @@ typedef struct watch_part {
 
 extern const watch_part tps_sim_footprint; /* engine_footprint.c */
 extern const watch_part tps_sim_synccheck; /* engine_synccheck.c */
+extern const watch_part tps_sim_race;      /* engine_race.c */
 
 enum { WATCH_PARTS = 4 };
 
@@ -139,5 +141,10 @@ void tps_sim_watch_lanes(touch *t, uint8_t space);
 
 /* Makes a kernel's code the watched one; false: no memory. */
 bool tps_sim_watch_code(struct tps_sim_kernel *kernel);
+
+/* --- engine_watch_swap.c ------------------------------------------------- */
+
+/* Looks at what goes with the compare-and-swaps of a kernel's sites. */
+void tps_sim_watch_swaps(struct tps_sim_kernel *kernel);
 
 #endif

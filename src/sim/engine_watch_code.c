@@ -136,5 +136,6 @@ bool tps_sim_watch_code(struct tps_sim_kernel *kernel) {
         is_sync(i))
       watch(kernel, i);
   }
+  tps_sim_watch_swaps(kernel);
   return true;
 }

@@ -1,0 +1,257 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- docs/checking.md, the race check. Each kernel below is right with miss = 0; other
+-- numbers take one barrier, fence or atomic away, and the race that this makes has to
+-- be reported for the lines marked with that number.
+local tp = require "tpstream"
+local checking = require "spec.support.checking"
+local program = require "spec.support.program"
+
+local SOURCE = [=[
+#define BARRIER(k) if (miss != k) __syncthreads()
+#define WARP(k, mask) if (miss != k) __syncwarp(mask)
+#define FENCE(k) if (miss != k) __threadfence()
+extern "C" {
+__global__ void reduce(int *o, int miss) {
+  __shared__ int s[128];
+  int t = threadIdx.x;
+  s[t] = t;                                               // 1
+  BARRIER(1);
+  for (int d = 64; d > 0; d /= 2) {
+    if (t < d) s[t] += s[t + d];                          // 1 2
+    BARRIER(2);
+  }
+  if (t == 0) o[0] = s[0];
+}
+__global__ void tiles(int *o, int miss) {
+  __shared__ int a[16][16], b[16][16];
+  int x = threadIdx.x, y = threadIdx.y, sum = 0;
+  for (int k = 0; k < 3; k++) {
+    a[y][x] = k + x + y; b[y][x] = k * x - y;             // 1 2
+    BARRIER(1);
+    for (int j = 0; j < 16; j++) sum += a[y][j] * b[j][x]; // 1 2
+    BARRIER(2);
+  }
+  o[y * 16 + x] = sum;
+}
+__global__ void histogram(int *o, int miss) {
+  __shared__ int bins[8];
+  int t = threadIdx.x;
+  if (t < 8) bins[t] = 0;                                 // 1
+  BARRIER(1);
+  if (miss == 2) bins[t % 5]++;                           // 2
+  else atomicAdd(&bins[t % 5], 1);                        // 1 3
+  BARRIER(3);
+  if (t < 8) atomicAdd(&o[t], bins[t]);                   // 3
+}
+__global__ void neighbour(int *o, int miss) {
+  __shared__ int s[64];
+  int t = threadIdx.x;
+  s[t] = t;                                               // 1
+  WARP(1, ~0u);
+  int v = s[t ^ 1];                                       // 1 2
+  WARP(2, ~0u);
+  s[t] = v;                                               // 2
+  o[t] = s[t];
+}
+__global__ void halves(int *o, int miss) {
+  __shared__ int s[32];
+  int t = threadIdx.x;
+  if (t < 16) {
+    s[t] = t;                                             // 1
+    WARP(1, 0xffffu);
+    int v = s[15 - t];                                    // 1
+    __syncwarp(0xffffu);
+    s[t] = 3 * v;                                         // 2
+  }
+  WARP(2, ~0u);
+  if (t >= 16) o[t] = s[t - 16];                          // 2
+}
+__global__ void cells(int *o, int miss) {
+  if (threadIdx.x == 0)
+    o[miss == 1 ? 0 : blockIdx.x] = blockIdx.x;           // 1
+}
+__global__ void pairs(int *o, int miss) {
+  __shared__ int s[128];
+  int t = threadIdx.x, pair = t / 64, other = t ^ 32;
+  s[t] = t;                                               // 1
+  if (miss == 1) other = t ^ 64;
+  if (pair == 0) asm volatile("bar.sync 1, 64;" ::: "memory");
+  else asm volatile("bar.sync 2, 64;" ::: "memory");
+  o[t] = s[other];                                        // 1
+}
+__global__ void handover(int *o, int miss) {
+  __shared__ int s[64];
+  int t = threadIdx.x;
+  for (int k = 0; k < 4; k++)
+    if (t < 64) {
+      if (k > 0) asm volatile("bar.sync 2, 128;" ::: "memory");
+      s[t] = k + t;                                       // 1
+      asm volatile("bar.arrive 1, 128;" ::: "memory");
+    } else {
+      if (miss == 1) o[t] = s[t ^ 65];                    // 1
+      asm volatile("bar.sync 1, 128;" ::: "memory");
+      if (miss != 1) o[t] = s[t ^ 65];
+      if (k < 3) asm volatile("bar.arrive 2, 128;" ::: "memory");
+    }
+}
+__global__ void flag(int *o, int miss) {
+  volatile int *ready = o + 1;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    o[0] = 5;                                             // 1
+    FENCE(1);
+    *ready = 1;
+  }
+  if (blockIdx.x == 1 && threadIdx.x == 0) {
+    while (*ready == 0) continue;
+    __threadfence();
+    o[2] = o[0];                                          // 1
+  }
+}
+__device__ int ticket;
+__global__ void last_block(int *o, int miss) {
+  __shared__ int last;
+  int t = threadIdx.x;
+  if (t == 0) {
+    o[1 + blockIdx.x] = blockIdx.x;                       // 1
+    FENCE(1);
+    last = atomicAdd(&ticket, 1) == gridDim.x - 1;        // 2
+  }
+  BARRIER(2);
+  if (last && t == 0) {                                   // 2
+    int sum = 0;
+    for (int k = 0; k < gridDim.x; k++) sum += o[1 + k];  // 1
+    o[0] = sum;
+    ticket = 0;
+  }
+}
+__global__ void lock(int *o, int miss) {
+  if (threadIdx.x % 32) return;
+  while (atomicCAS(o, 0, 1)) continue;
+  __threadfence();
+  o[1] += 1;                                              // 1
+  FENCE(1);
+  atomicExch(o, 0);
+}
+__global__ void exchanged(int *o, int miss) {
+  int t = threadIdx.x;
+  o[t] = t;                                               // 1
+  BARRIER(1);
+  o[256 + t] = o[255 - t];                                // 1
+}
+__global__ void bytes(unsigned char *o, int miss) {
+  int t = threadIdx.x;
+  o[t] = t;                                               // 1
+  if (miss == 1 && t < 16) *(int *)(o + 4 * t) = ~t;      // 1
+}
+__global__ void agreed(int *o, int miss) {
+  o[0] = miss == 1 ? threadIdx.x : 7;                     // 1
+}
+__global__ void counted(int *o, int miss) {
+  atomicAdd(o, 1);                                        // 1 2
+  BARRIER(1);
+  if (blockIdx.x == 0 || miss == 2) o[1] = *o;            // 1 2
+}
+__global__ void legacy(int *o, int miss) {
+  __shared__ volatile int v[64];
+  __shared__ int s[64];
+  int t = threadIdx.x;
+  v[t] = s[t] = t;                                        // 1
+  v[t] += v[t ^ 1];
+  int mine = miss == 1 ? s[t ^ 1] : s[t];                 // 1
+  o[t] = mine + v[t];
+}
+__global__ void copied(int *o, int miss) {
+  __shared__ int s[64];
+  int t = threadIdx.x;
+  unsigned to = (unsigned)__cvta_generic_to_shared(s + t); // 1
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" // 1
+               "cp.async.wait_all;" :: "r"(to), "l"(o + t) : "memory");
+  BARRIER(1);
+  o[64 + t] = s[63 - t];                                  // 1
+}
+__global__ void shuffled(int *o, int miss) {
+  __shared__ int s[32];
+  int t = threadIdx.x;
+  s[t] = t;
+  int x = __shfl_xor_sync(~0u, t, 1);
+  o[t] = s[t ^ 1] + x;
+}
+}
+]=]
+
+-- The lines that carry a number, as texts for its report: each pair has one of the
+-- first and one of the second.
+local function lines_of(kernel, number)
+  local lines, here, n = {}, false, 0
+  for text in SOURCE:gmatch "([^\n]*)\n" do
+    n = n + 1
+    local name = text:match "__global__ void ([%w_]+)%("
+    if name then here = name == kernel end
+    local marks = here and text:match "// ([%d ]+)$"
+    if marks and (" " .. marks .. " "):find(" " .. number .. " ", 1, true) then
+      lines[n] = true
+    end
+  end
+  return lines
+end
+
+local CASES = {
+  -- kernel, grid, block, elements, numbers of what can be missing
+  { "reduce", 1, 128, 1, 2 },
+  { "tiles", 1, { 16, 16 }, 256, 2 },
+  { "histogram", 2, 96, 8, 3 },
+  { "neighbour", 1, 64, 64, 2 },
+  { "halves", 1, 32, 32, 2 },
+  { "cells", 2, 32, 2, 1 },
+  { "pairs", 1, 128, 128, 1 },
+  { "handover", 1, 128, 128, 1 },
+  { "flag", 2, 32, 3, 1 },
+  { "last_block", 4, 64, 5, 2 },
+  { "lock", 3, 64, 2, 1 },
+  { "exchanged", 1, 256, 512, 1 },
+  { "bytes", 1, 64, 64, 1, "u8" },
+  { "agreed", 2, 64, 1, 1 },
+  { "counted", 1, 64, 2, 1 },
+  { "legacy", 1, 64, 64, 1 },
+  { "copied", 1, 64, 128, 1 },
+  { "shuffled", 1, 32, 32, 0 },
+}
+
+describe("races #sim:", function()
+  local module
+  setup(function() module = program("check_race", SOURCE) end)
+
+  local function found(case, miss)
+    return checking.found({ "race" }, function()
+      local o <close> = tp.zeros(case[6] or "i32", case[4])
+      module:kernel(case[1]):launch({ grid = case[2], block = case[3] }, o,
+        miss)
+    end)
+  end
+
+  for _, case in ipairs(CASES) do
+    it(case[1] .. " is right as it stands", function()
+      local reports = found(case, 0)
+      assert.equal("", reports[1] and reports[1].text or "")
+    end)
+
+    for miss = 1, case[5] do
+      it(("%s without its number %d"):format(case[1], miss), function()
+        local reports = found(case, miss)
+        local lines = lines_of(case[1], miss)
+        if #reports == 0 then error "nothing was reported" end
+        for _, r in ipairs(reports) do
+          local a, b = r.text:match("access at " .. case[1]
+            .. "%+0x%x+ in program%.cu:(%d+)\n +and %a+ access at " .. case[1]
+            .. "%+0x%x+ in program%.cu:(%d+) %[%d+ hazards?%]\n")
+          assert.equal("race", r.check)
+          if not (a and lines[tonumber(a)] and lines[tonumber(b)]) then
+            error(r.text)
+          end
+        end
+      end)
+    end
+  end
+end)

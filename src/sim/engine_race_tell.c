@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What is said of races: once for each pair of instructions of a launch, with how
+ * often they raced and the first case, in the shape of compute-sanitizer's
+ * racecheck.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/engine_finding.h"
+#include "sim/engine_race.h"
+#include "sim/engine_report.h"
+
+#define MOST_HAZARDS 1000u /* of a launch: more are not told apart */
+
+/* --- noting -------------------------------------------------------------- */
+
+static hazard *known(const race *r, const hazard *like) {
+  for (hazard *h = r->hazards; h; h = h->next)
+    if (h->insns[0] == like->insns[0] && h->insns[1] == like->insns[1] &&
+        h->kinds[0] == like->kinds[0] && h->kinds[1] == like->kinds[1] &&
+        h->place == like->place)
+      return h;
+  return NULL;
+}
+
+static void describe(const touch *t, uint64_t at, char *text, size_t size) {
+  char what[800];
+  if (t->place == WATCH_SHARED) {
+    tps_sim_describe_shared(t->e->launch->kernel, t->owner->e.shared.size, at,
+                            what, sizeof what);
+    snprintf(text, size, "Address 0x%llx in %s", (unsigned long long)at, what);
+    return;
+  }
+  tps_sim_describe(t->e, t->memory, what, sizeof what);
+  snprintf(text, size, "Address 0x%llx, byte %llu of the %s",
+           (unsigned long long)(t->memory->base + at), (unsigned long long)at,
+           what);
+}
+
+void tps_sim_race_note(race *r, const mark *m, watch_kind kind, const touch *t,
+                       unsigned lane, uint64_t at) {
+  const insn *insns = r->launch->kernel->insns;
+  hazard new = {.insns = {m->insn, (uint32_t)(t->i - insns)},
+                .kinds = {(uint8_t)kind, t->kind},
+                .place = t->place,
+                .count = 1};
+  hazard *h = known(r, &new);
+  if (h) {
+    h->count++;
+    return;
+  }
+  if (r->hazard_count == MOST_HAZARDS) return;
+  h = malloc(sizeof *h);
+  if (!h) return;
+  *h = new;
+  h->several = m->several;
+  h->blocks[0] = m->warp / r->launch->warps;
+  h->blocks[1] = t->e->block->index;
+  h->threads[0] = m->warp % r->launch->warps * LANES + m->lane;
+  h->threads[1] = t->e->warp->index * LANES + lane;
+  describe(t, at, h->where, sizeof h->where);
+  *r->last = h;
+  r->last = &h->next;
+  r->hazard_count++;
+}
+
+/* --- telling ------------------------------------------------------------- */
+
+static const char *const names[] = {"", "Read", "Write", "Atomic"};
+
+typedef struct coordinates {
+  unsigned long long x, y, z;
+} coordinates;
+
+static coordinates in_grid(const uint32_t extent[3], uint64_t n) {
+  return (coordinates){n % extent[0], n / extent[0] % extent[1],
+                       n / extent[0] / extent[1]};
+}
+
+static void add_thread(finding *f, const race *r, const hazard *h, unsigned k) {
+  const tps_launch *s = &r->launch->config.shape;
+  coordinates b = in_grid(s->grid, h->blocks[k]);
+  coordinates t = in_grid(s->block, h->threads[k]);
+  if (k == 0 && h->several)
+    tps_sim_finding_add(f, "%s by warp %u in block (%llu,%llu,%llu)",
+                        names[h->kinds[k]], h->threads[k] / LANES, b.x, b.y,
+                        b.z);
+  else
+    tps_sim_finding_add(f,
+                        "%s by thread (%llu,%llu,%llu) in block "
+                        "(%llu,%llu,%llu)",
+                        names[h->kinds[k]], t.x, t.y, t.z, b.x, b.y, b.z);
+}
+
+static void tell(const race *r, const hazard *h, tps_op *op) {
+  const struct tps_sim_kernel *kernel = r->launch->kernel;
+  char first[1000], second[1000];
+  finding f;
+  tps_sim_code_place(r->launch, &kernel->insns[h->insns[0]], first,
+                     sizeof first);
+  tps_sim_code_place(r->launch, &kernel->insns[h->insns[1]], second,
+                     sizeof second);
+  /* how often is not part of what makes two findings the same */
+  tps_sim_finding_begin(&f, TPS_WATCH_RACE, "%s %s %s %s %d",
+                        names[h->kinds[0]], first, names[h->kinds[1]], second,
+                        h->place);
+  uint64_t key = f.key;
+  tps_sim_finding_begin(&f, TPS_WATCH_RACE,
+                        "Race reported between %s access at %s",
+                        names[h->kinds[0]], first);
+  tps_sim_finding_add(&f, "and %s access at %s [%llu hazard%s]",
+                      names[h->kinds[1]], second, (unsigned long long)h->count,
+                      h->count == 1 ? "" : "s");
+  add_thread(&f, r, h, 0);
+  add_thread(&f, r, h, 1);
+  tps_sim_finding_add(&f, "%s", h->where);
+  tps_finding told = {
+      .check = TPS_WATCH_RACE, .op = op, .text = f.text, .key = key};
+  tps_watch_found(&told);
+}
+
+void tps_sim_race_tell(race *r, tps_op *op) {
+  for (const hazard *h = r->hazards; h; h = h->next) tell(r, h, op);
+}
