@@ -59,7 +59,7 @@ __global__ void halves(int *o, int miss) {
   __shared__ int s[32];
   int t = threadIdx.x;
   if (t < 16) {
-    s[t] = t;                                             // 1
+    s[t] = t;                                             // 1 2
     WARP(1, 0xffffu);
     int v = s[15 - t];                                    // 1
     __syncwarp(0xffffu);
@@ -165,9 +165,9 @@ __global__ void legacy(int *o, int miss) {
 __global__ void copied(int *o, int miss) {
   __shared__ int s[64];
   int t = threadIdx.x;
-  unsigned to = (unsigned)__cvta_generic_to_shared(s + t); // 1
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" // 1
-               "cp.async.wait_all;" :: "r"(to), "l"(o + t) : "memory");
+  unsigned to = (unsigned)__cvta_generic_to_shared(s + t);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;"
+               :: "r"(to), "l"(o + t) : "memory");        // 1
   BARRIER(1);
   o[64 + t] = s[63 - t];                                  // 1
 }
@@ -219,8 +219,9 @@ local CASES = {
   { "shuffled", 1, 32, 32, 0 },
 }
 
-describe("races #sim:", function()
+describe("races", function()
   local module
+  require "spec.support.simulated"(setup, teardown)
   setup(function() module = program("check_race", SOURCE) end)
 
   local function found(case, miss)
