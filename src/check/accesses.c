@@ -32,10 +32,10 @@ static void test(void *data, const tps_span *span, uint64_t first,
   bool reads = (t->attempt.access & TPS_ACCESS_READ) != 0;
   if ((reads || span->count == 0) && span->write.origin != NULL &&
       !in_order(t->p, &span->write))
-    tps_order_report(&span->write, true, &t->attempt, first, end);
+    tps_order_report(t->o, &span->write, true, &t->attempt, first, end);
   for (uint32_t i = 0; i < span->count && writes; i++)
     if (!in_order(t->p, &span->reads[i]))
-      tps_order_report(&span->reads[i], false, &t->attempt, first, end);
+      tps_order_report(t->o, &span->reads[i], false, &t->attempt, first, end);
 }
 
 /* Nobody has to come after it any more. */
@@ -60,16 +60,20 @@ static tps_place *unknown_place(tps_order *o, uint64_t memory) {
   return place;
 }
 
+/* What a device tells of has no memory, but an address. */
 static void access_memory(tps_order *o, const tps_pending *p,
                           const tps_touch *touch) {
-  if (touch->bytes == 0 || touch->access == TPS_ACCESS_NONE ||
-      touch->memory == 0)
-    return;
-  const tps_place *place = tps_table_get(&o->places, touch->memory);
-  if (place == NULL) place = unknown_place(o, touch->memory);
-  if (place == NULL) return;
-  tps_spans *spans = &o->spans[place->space];
-  uint64_t first = place->address + touch->first, end = first + touch->bytes;
+  const tps_place *place = NULL;
+  if (touch->bytes == 0 || touch->access == TPS_ACCESS_NONE) return;
+  if (touch->memory != 0) {
+    place = tps_table_get(&o->places, touch->memory);
+    if (place == NULL) place = unknown_place(o, touch->memory);
+    if (place == NULL) return;
+  }
+  tps_spans *spans =
+      &o->spans[place != NULL ? place->space : (uint8_t)TPS_SPACE_SIM];
+  uint64_t first = touch->first + (place != NULL ? place->address : 0);
+  uint64_t end = first + touch->bytes;
   testing t = {o, p, {&p->visit, place, touch->access}};
   tps_spans_look(spans, first, end, test, &t);
   if (p->visit.origin->kind == TPS_ORIGIN_HOST)
@@ -149,18 +153,17 @@ static void append(tps_order *o, tps_pending *p) {
   o->last = p;
 }
 
-/* Memory that the device does not know by its number stays as declared. */
-static bool is_device_memory(const tps_order *o, const tps_touch *touch) {
+/* What has no address that is known stays as it was declared. */
+static bool is_told(const tps_order *o, const tps_touch *touch) {
   const tps_place *place = tps_table_get(&o->places, touch->memory);
-  return place == NULL || place->kind == TPS_MEMORY_DEVICE;
+  return place != NULL && place->space != TPS_SPACE_OTHER;
 }
 
 /* What may not run touches nothing of the rest until that is told. */
 static void keep_unknown(const tps_order *o, tps_pending *p) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < p->count; i++)
-    if (!is_device_memory(o, &p->touches[i]))
-      p->touches[kept++] = p->touches[i];
+    if (!is_told(o, &p->touches[i])) p->touches[kept++] = p->touches[i];
   p->count = kept;
 }
 
@@ -303,6 +306,7 @@ static void change_later(tps_order *o, int what, uint64_t memory) {
 
 static void made(tps_order *o, const tps_memory *memory) {
   tps_place *place = calloc(1, sizeof *place);
+  free(tps_table_take(&o->places, memory->id));
   if (place == NULL || !tps_table_put(&o->places, memory->id, place)) {
     free(place);
     o->broken = true;
@@ -311,7 +315,6 @@ static void made(tps_order *o, const tps_memory *memory) {
   place->id = memory->id;
   place->bytes = memory->bytes;
   place->kind = memory->kind;
-  place->known = true;
   place->source = memory->site.source != NULL ? memory->site.source : "";
   place->line = memory->site.line;
   if (memory->kind == TPS_MEMORY_ARRAY) {
@@ -331,9 +334,14 @@ void tps_order_memory(tps_order *o, const tps_memory *memory,
              memory->kind == TPS_MEMORY_PINNED ||
              memory->kind == TPS_MEMORY_ARRAY;
   if (memory->bytes == 0) return;
-  if (what == TPS_MEMORY_MADE) {
+  if (what == TPS_MEMORY_USED) {
+    if (tps_table_get(&o->places, memory->id) == NULL) made(o, memory);
+  } else if (what == TPS_MEMORY_MADE) {
     made(o, memory);
     if (own && !o->broken) change_later(o, TPS_PENDING_CLEAR, memory->id);
+  } else if (what == TPS_MEMORY_CAPTURED) {
+    tps_place *place = tps_table_get(&o->places, memory->id);
+    if (place != NULL) place->captured = true;
   } else if (what == TPS_MEMORY_SETTLED) {
     change_later(o, TPS_PENDING_CLEAR, memory->id);
   } else {
@@ -349,21 +357,6 @@ void tps_order_named(tps_order *o, const tps_memory *memory,
 
 /* ---- what a device tells ------------------------------------------------- */
 
-static bool mentions(const tps_touch *touches, uint32_t count,
-                     uint64_t memory) {
-  for (uint32_t i = 0; i < count; i++)
-    if (touches[i].memory == memory) return true;
-  return false;
-}
-
-/* Of those that were declared, or told before, go on to count: in a body all. */
-static bool stays(const tps_order *o, const tps_pending *p, uint32_t i,
-                  const tps_touch *touches, uint32_t count) {
-  const tps_touch *before = &p->touches[i];
-  return p->body || (!is_device_memory(o, before) &&
-                     !mentions(touches, count, before->memory));
-}
-
 void tps_order_touched(tps_order *o, const tps_op *op, const tps_op *graph,
                        const tps_touch *touches, uint32_t count) {
   tps_pending *p = find_waiting(o, op, graph);
@@ -372,7 +365,7 @@ void tps_order_touched(tps_order *o, const tps_op *op, const tps_op *graph,
   if (all != NULL) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->count; i++)
-      if (stays(o, p, i, touches, count)) all[n++] = p->touches[i];
+      if (p->body || !is_told(o, &p->touches[i])) all[n++] = p->touches[i];
     for (uint32_t i = 0; i < count; i++) all[n++] = touches[i];
     free(p->touches);
     p->touches = all;

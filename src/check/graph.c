@@ -108,14 +108,26 @@ static void run_list(run *r, const tps_graph_node_list *list,
   if (!fine) r->o->broken = true;
 }
 
+/* Launches of one graph come one after the other, and so do those of graphs with
+ * memory of their own in common. `point`: the end of this one; else before it. */
+static void one_by_one(tps_order *o, const tps_op *op, uint64_t graph,
+                       tps_clock **clock, const tps_point *point) {
+  for (uint32_t i = 0; i <= op->touch_count; i++) {
+    uint64_t key = i == 0 ? graph : op->touches[i - 1].memory;
+    const tps_place *place = tps_table_get(&o->places, key);
+    if (i > 0 && (place == NULL || !place->captured)) continue;
+    const tps_point *before = tps_table_get(&o->graphs, key);
+    if (point != NULL) tps_point_put(o, &o->graphs, key, point);
+    else if (before != NULL) tps_order_join(o, clock, before);
+  }
+}
+
 void tps_order_launching(tps_order *o, tps_op *op, const tps_stream *stream,
                          const tps_graph *graph, const uint64_t *promises) {
   tps_strand *s = tps_strand_of(o, stream);
   if (s == NULL || o->broken) return;
   tps_strand_enter(o, s);
-  /* Launches of one graph come one after the other. */
-  const tps_point *before = tps_table_get(&o->graphs, graph->id);
-  if (before != NULL) tps_order_join(o, &s->clock, before);
+  one_by_one(o, op, graph->id, &s->clock, NULL);
   run r = {o, op, s, promises, 1, 0};
   tps_point begin = tps_strand_point(s);
   tps_clock *end = tps_clock_ref(s->clock);
@@ -124,6 +136,6 @@ void tps_order_launching(tps_order *o, tps_op *op, const tps_stream *stream,
   s->clock = end;
   tps_strand_next(o, s);
   tps_point point = tps_strand_point(s);
-  tps_point_put(o, &o->graphs, graph->id, &point);
+  one_by_one(o, op, graph->id, NULL, &point);
   tps_access_drain(o);
 }

@@ -27,10 +27,10 @@ enum {
 
 /* Memory, as reports tell of it. */
 typedef struct tps_place {
-  uint64_t id, address, bytes;
+  uint64_t id, address, bytes; /* of unknown ones the last is 0 */
   uint8_t space;
   uint8_t kind;        /* tps_memory_kind */
-  bool known;          /* made while the checker watched */
+  bool captured;       /* in a capture */
   const char *element; /* the name of its elements' type, or NULL */
   const char *source;  /* where it was made */
   int line;
@@ -167,14 +167,14 @@ void tps_access_sweep(tps_order *o);
 /* An access in the making: what, by whom, with what before it. */
 typedef struct tps_access_try {
   const tps_visit *visit;
-  const tps_place *place;
-  uint8_t access; /* tps_access */
+  const tps_place *place; /* NULL: whichever has the address */
+  uint8_t access;         /* tps_access */
 } tps_access_try;
 
 /* `earlier`, a write or a read, and `later` have no order; they have bytes
  * [first, end) of the memory in common. */
-void tps_order_report(const tps_visit *earlier, bool earlier_wrote,
-                      const tps_access_try *later, uint64_t first,
-                      uint64_t end);
+void tps_order_report(const tps_order *o, const tps_visit *earlier,
+                      bool earlier_wrote, const tps_access_try *later,
+                      uint64_t first, uint64_t end);
 
 #endif

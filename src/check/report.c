@@ -153,8 +153,9 @@ static void fill_buffer(tps_report *r, const tps_place *place, uint64_t first,
   unsigned size = element_size(place->element);
   r->dtype = place->element;
   r->elements = (int64_t)(place->bytes / size);
-  r->from = (int64_t)((first - place->address) / size) + 1;
-  r->to = (int64_t)((end - place->address - 1) / size) + 1;
+  uint64_t base = place->id == 0 ? first : place->address;
+  r->from = (int64_t)((first - base) / size) + 1;
+  r->to = (int64_t)((end - base - 1) / size) + 1;
   r->buffer_source = place->source;
   r->buffer_line = place->line;
 }
@@ -170,7 +171,10 @@ static const char *memory_name(const tps_place *place) {
 
 static void add_buffer(text *t, const tps_report *r, const tps_place *place) {
   const char *what = r->dtype != NULL ? "element" : "byte";
-  if (!place->known) add(t, "a buffer that was there before the checker");
+  if (place->bytes == 0)
+    add(t, "%s",
+        place->id == 0 ? "memory that no buffer stands for"
+                       : "a buffer that was there before the checker");
   else if (r->dtype != NULL)
     add(t, "%s[%lld]", r->dtype, (long long)r->elements);
   else add(t, "%s of %lld bytes", memory_name(place), (long long)r->elements);
@@ -242,20 +246,35 @@ static void add_title(text *t, const tps_report *r, const tps_place *place,
   add(t, "\n");
 }
 
-void tps_order_report(const tps_visit *earlier, bool earlier_wrote,
-                      const tps_access_try *later, uint64_t first,
-                      uint64_t end) {
+/* The memory with that address; that of a larger one, rather than a view of it. */
+static const tps_place *place_at(const tps_order *o, uint64_t address) {
+  static const tps_place none = {.source = ""};
+  const tps_place *best = &none;
+  for (size_t i = 0; i < o->places.capacity; i++) {
+    const tps_place *p = o->places.slots[i].value;
+    if (p != NULL && p->space == TPS_SPACE_SIM &&
+        address - p->address < p->bytes && p->bytes > best->bytes)
+      best = p;
+  }
+  return best;
+}
+
+void tps_order_report(const tps_order *o, const tps_visit *earlier,
+                      bool earlier_wrote, const tps_access_try *later,
+                      uint64_t first, uint64_t end) {
   const tps_origin *a = earlier->origin, *b = later->visit->origin;
   uint64_t key = key_of_pair(a, b);
   if (tps_report_again(TPS_CHECK_ORDER, key)) return;
+  const tps_place *place = later->place;
+  if (place == NULL) place = place_at(o, first);
   tps_report *r = tps_report_new(TPS_CHECK_ORDER, key);
   if (r == NULL) return;
   text t = {0};
   fill_side(&r->first, a, earlier_wrote ? TPS_ACCESS_WRITE : TPS_ACCESS_READ);
   fill_side(&r->second, b, later->access);
-  fill_buffer(r, later->place, first, end);
+  fill_buffer(r, place, first, end);
   r->hint = hint_of(r, a, b);
-  add_title(&t, r, later->place, earlier_wrote, later->access);
+  add_title(&t, r, place, earlier_wrote, later->access);
   add_side(&t, &r->first, a);
   add_side(&t, &r->second, b);
   add(&t, "    missing: ");

@@ -42,7 +42,8 @@ typedef struct tps_watch {
   void (*ran)(void *data, tps_op *op, tps_op *graph, uint64_t started_ns,
               uint64_t finished_ns);
   /* All that a launch touched, once it has ended or failed: pieces in order of
-   * allocation and address, one for reads and one for writes where they differ. */
+   * address, which `first` is (`memory` is 0); what device-side malloc gives out and
+   * arrays of textures are left out. */
   void (*touched)(void *data, tps_op *op, tps_op *graph,
                   const tps_touch *touches, uint32_t count);
   void (*found)(void *data, const tps_finding *finding);

@@ -17,6 +17,7 @@ int tps_capture_born(const tps_stream *stream, tps_memory *memory,
   if (births == NULL) return TPS_NO_HOST_MEMORY;
   capture->births = births;
   memory->captured = true;
+  tps_memory_changed(memory, TPS_MEMORY_CAPTURED);
   capture->births[capture->birth_count++] =
       (tps_birth){.memory = memory->id, .home = home, .node = UINT32_MAX};
   return 0;

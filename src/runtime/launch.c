@@ -102,6 +102,13 @@ static int note_uses(tps_op *op, const tps_use *uses, uint32_t count,
   return 0;
 }
 
+static TPS_COLD void announce(tps_op *op, const tps_stream *stream,
+                              const tps_use *uses, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    tps_observe_memory(uses[i].memory, TPS_MEMORY_USED);
+  tps_observe_queued(op, stream);
+}
+
 /* A refused launch: says which one. */
 static TPS_COLD int broke(const tps_prepared *prepared, tps_stream *stream,
                           tps_op *op, int code, tps_error *err) {
@@ -137,7 +144,7 @@ int tps_launch_run(const tps_prepared *prepared, tps_stream *stream,
     tps_op_broke(op);
     return code;
   }
-  tps_op_announce(op, stream);
+  if (TPS_UNLIKELY(tps_observing())) announce(op, stream, uses, use_count);
   code = device->face->launch(device, prepared->handle, &prepared->launch,
                               stream->handle, op, err);
   if (code != 0) return broke(prepared, stream, op, code, err);

@@ -26,10 +26,14 @@ typedef struct tps_wait_note {
 } tps_wait_note;
 
 typedef enum tps_memory_change {
-  TPS_MEMORY_MADE,    /* has its address; no use of it has been observed */
+  TPS_MEMORY_MADE, /* has its address; no use of it has been observed */
+  TPS_MEMORY_USED, /* by the operation that is queued next: it may be older than
+                         the observer */
   TPS_MEMORY_SETTLED, /* all uses so far come before whatever is queued from now
                          on, whatever the stream: the runtime has seen to that */
-  TPS_MEMORY_ENDED    /* no use will follow; it is freed after all there were */
+  TPS_MEMORY_CAPTURED, /* made in a capture: launches of graphs that use it come
+                          one after the other */
+  TPS_MEMORY_ENDED /* no use will follow; it is freed after all there were */
 } tps_memory_change;
 
 /* Functions are called on the thread of the Lua state that is concerned. Those not

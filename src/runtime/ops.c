@@ -87,6 +87,7 @@ int tps_op_touch(tps_op *op, const tps_memory *memory, uint64_t first,
   if (op->touch_count >= op->touch_capacity &&
       tps_op_reserve_touches(op, op->touch_capacity * 2 + 2) != 0)
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
+  if (access != TPS_ACCESS_NONE) tps_memory_changed(memory, TPS_MEMORY_USED);
   op->touches[op->touch_count++] =
       (tps_touch){memory->id, first, bytes, (uint8_t)access};
   return 0;

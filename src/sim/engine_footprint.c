@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Which bytes of which allocations a launch really reads and writes
- * (TPS_WATCH_TOUCHES). One bit a byte for each, in chunks made when they are
+ * Which bytes a launch really reads and writes (TPS_WATCH_TOUCHES). One bit a byte for each, in chunks made when they are
  * first touched, shared by all blocks of the launch and set without a lock: most
  * bits that an access sets are set already, which a plain load tells.
  */
@@ -25,7 +24,7 @@ typedef struct chunk {
 /* An allocation that the launch has touched. */
 typedef struct pages {
   struct pages *next; /* in the bucket */
-  uint64_t memory;    /* id */
+  uint64_t base;      /* address */
   uint64_t size;
   atomic_bool whole; /* memory ran out: all of it counts as touched */
   _Atomic(chunk *) chunks[];
@@ -81,14 +80,14 @@ static void block_free(void *launch, void *block) {
 /* --- touching ------------------------------------------------------------ */
 
 static pages *pages_of(footprint *f, const tps_sim_allocation *m) {
-  pages **bucket = &f->buckets[m->id % BUCKETS];
+  pages **bucket = &f->buckets[(m->base >> 8) % BUCKETS];
   pthread_mutex_lock(&f->lock);
   pages *p = *bucket;
-  while (p && p->memory != m->id) p = p->next;
+  while (p && p->base != m->base) p = p->next;
   if (!p) {
     p = calloc(1, sizeof *p + chunk_count(m->size) * sizeof p->chunks[0]);
     if (p) {
-      p->memory = m->id;
+      p->base = m->base;
       p->size = m->size;
       p->next = *bucket;
       *bucket = p;
@@ -160,9 +159,9 @@ static void touch_lanes(pages *p, const touch *t) {
 
 static void on_touch(void *launch, void *block, const touch *t) {
   pages **last = (pages **)block + t->i->slot;
-  if (t->place != WATCH_GLOBAL || t->memory->id == 0) return;
+  if (t->place != WATCH_GLOBAL || t->memory->kind > TPS_SIM_CONSTANT) return;
   pages *p = *last;
-  if (!p || p->memory != t->memory->id) {
+  if (!p || p->base != t->memory->base) {
     p = pages_of(launch, t->memory);
     if (!p) return;
     *last = p;
@@ -188,29 +187,27 @@ static bool make_room(pieces *o) {
   return true;
 }
 
-/* Pieces come in order of address. */
-static void add(pieces *o, uint64_t memory, uint64_t first, uint64_t bytes,
-                uint8_t access) {
+/* Pieces come in order of address; those of two allocations never meet. */
+static void add(pieces *o, uint64_t first, uint64_t bytes, uint8_t access) {
   tps_touch *last = o->count ? &o->list[o->count - 1] : NULL;
-  bool same = last && last->memory == memory;
-  if (same && last->access == access && last->first + last->bytes == first) {
+  if (last && last->access == access && last->first + last->bytes == first) {
     last->bytes += bytes;
-  } else if (same && (o->count >= MOST_PIECES || !make_room(o))) {
+  } else if (last && (o->count >= MOST_PIECES || !make_room(o))) {
     last->bytes = first + bytes - last->first;
     last->access |= access;
   } else if (make_room(o)) {
-    o->list[o->count++] = (tps_touch){memory, first, bytes, access};
+    o->list[o->count++] = (tps_touch){0, first, bytes, access};
   }
 }
 
-static void add_word(pieces *o, uint64_t memory, uint64_t first, uint64_t read,
+static void add_word(pieces *o, uint64_t first, uint64_t read,
                      uint64_t written) {
   for (unsigned at = 0; at < 64;) {
     uint64_t r = read >> at & 1, w = written >> at & 1;
     uint64_t other = ((read ^ (0 - r)) | (written ^ (0 - w))) >> at;
     unsigned count = other ? (unsigned)__builtin_ctzll(other) : 64 - at;
     if (r | w)
-      add(o, memory, first + at, count,
+      add(o, first + at, count,
           (uint8_t)((r ? TPS_ACCESS_READ : 0) | (w ? TPS_ACCESS_WRITE : 0)));
     at += count;
   }
@@ -218,7 +215,7 @@ static void add_word(pieces *o, uint64_t memory, uint64_t first, uint64_t read,
 
 static void add_pages(pieces *o, const pages *p) {
   if (atomic_load(&p->whole)) {
-    add(o, p->memory, 0, p->size, TPS_ACCESS_BOTH);
+    add(o, p->base, p->size, TPS_ACCESS_BOTH);
     return;
   }
   for (uint64_t k = 0; k < chunk_count(p->size); k++) {
@@ -228,14 +225,14 @@ static void add_pages(pieces *o, const pages *p) {
       uint64_t written =
           atomic_load_explicit(&c->written[n], memory_order_relaxed);
       if (read | written)
-        add_word(o, p->memory, k * CHUNK_BYTES + 64 * n, read, written);
+        add_word(o, p->base + k * CHUNK_BYTES + 64 * n, read, written);
     }
   }
 }
 
-static int by_memory(const void *a, const void *b) {
-  uint64_t x = (*(const pages *const *)a)->memory;
-  uint64_t y = (*(const pages *const *)b)->memory;
+static int by_address(const void *a, const void *b) {
+  uint64_t x = (*(const pages *const *)a)->base;
+  uint64_t y = (*(const pages *const *)b)->base;
   return (x > y) - (x < y);
 }
 
@@ -247,7 +244,7 @@ static void launch_end(void *launch, tps_op *op, tps_op *graph) {
   if (!all) return;
   for (unsigned k = 0; k < BUCKETS; k++)
     for (const pages *p = f->buckets[k]; p; p = p->next) all[count++] = p;
-  qsort(all, count, sizeof *all, by_memory);
+  qsort(all, count, sizeof *all, by_address);
   for (uint32_t k = 0; k < count; k++) add_pages(&out, all[k]);
   tps_watch_touched(op, graph, out.list, out.count);
   free(out.list);
