@@ -5,8 +5,17 @@
 # module are one file each. Included by CMakeLists.txt it defines tps_embed();
 # run as a script (cmake -DOUT=… -DROOT=… -DFILES=… -P embed.cmake) it writes
 # the file. A name is "<stem>" for lua/tpstream/<stem>.lua and the path from ROOT
-# for any other.
-if(CMAKE_SCRIPT_MODE_FILE)
+# for any other. With -DNAME=… it writes the one file of FILES as an array of that
+# name, ended by NUL.
+if(CMAKE_SCRIPT_MODE_FILE AND NAME)
+  file(READ ${FILES} hex HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+  file(WRITE ${OUT} "/* made by cmake/embed.cmake */\n"
+    "extern const unsigned char ${NAME}[];\n"
+    "const unsigned char ${NAME}[] = {\n${hex}0};\n")
+  return()
+elseif(CMAKE_SCRIPT_MODE_FILE)
   set(arrays "")
   set(rows "")
   set(index 0)
@@ -29,6 +38,15 @@ if(CMAKE_SCRIPT_MODE_FILE)
     "  {0, 0, 0}};\nconst size_t tps_embedded_count = ${index};\n")
   return()
 endif()
+
+# Adds the rule that makes `out` of one file, the array `name`.
+function(tps_embed_file file name out)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DNAME=${name} -DFILES=${file}
+            -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${file} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    COMMENT "Embedding ${name}" VERBATIM)
+endfunction()
 
 # Adds the rule that makes `out` of the product's Lua and CUDA sources.
 function(tps_embed out)

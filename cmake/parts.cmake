@@ -85,6 +85,18 @@ macro(tps_add_compiler)
     OBJECT_DEPENDS ${CMAKE_BINARY_DIR}/tpstream_compiler)
 endmacro()
 
+# With the page that it writes, and NVTX where the toolkit has it (headers alone).
+macro(tps_add_timeline)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/timeline/*.c)
+  tps_embed_file(${CMAKE_SOURCE_DIR}/src/timeline/page.html
+                 tps_timeline_page_html ${CMAKE_BINARY_DIR}/timeline_page.c)
+  tps_add_part(timeline ${files} ${CMAKE_BINARY_DIR}/timeline_page.c)
+  if(TPS_NVTX_INCLUDE)
+    target_include_directories(tps_timeline SYSTEM PRIVATE ${TPS_NVTX_INCLUDE})
+    target_compile_definitions(tps_timeline PRIVATE TPS_NVTX)
+  endif()
+endmacro()
+
 macro(tps_add_lua)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/lua/*.c)
   if(files)

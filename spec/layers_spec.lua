@@ -18,7 +18,7 @@ local BELOW = {
   check = { "runtime", "device", "base" },
   timeline = { "runtime", "device", "base" },
   lua = { "rtc", "check", "timeline", "runtime", "device", "base" },
-  host = { "lua", "rtc", "check", "runtime", "device", "base" },
+  host = { "lua", "rtc", "check", "timeline", "runtime", "device", "base" },
 }
 
 local function files(pattern)

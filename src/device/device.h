@@ -381,6 +381,12 @@ typedef struct tps_device_face {
                        void (*notify)(void *data, bool failed), void *data,
                        tps_op *op, tps_error *err);
 
+  /* --- times --------------------------------------------------------------- */
+  /* May be NULL: nothing is put off. Tells (device/watch.h) of all operations
+   * that have ended; where nobody wants to know any more it forgets those that
+   * have not. Waits for no queued work. */
+  void (*times_collect)(tps_device *);
+
   /* --- what others have made ------------------------------------------------ */
   /* A stream by its handle, not the legacy one's; 2 is the per-thread default
    * stream. INVALID_HANDLE or INVALID_VALUE says what is wrong with it. */

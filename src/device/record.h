@@ -38,6 +38,15 @@ typedef enum tps_op_state {
   TPS_OP_FAILED
 } tps_op_state;
 
+/* Between what kinds of memory a copy goes. */
+typedef enum tps_route {
+  TPS_ROUTE_WITHIN, /* a device */
+  TPS_ROUTE_IN,     /* from the host to a device */
+  TPS_ROUTE_OUT,
+  TPS_ROUTE_ACROSS, /* from one device to another */
+  TPS_ROUTE_HOST    /* within the host's memory */
+} tps_route;
+
 /* What an operation touches: bytes [first, first + bytes) of an allocation. */
 typedef struct tps_touch {
   uint64_t memory; /* id of the allocation, unique in the process */
@@ -59,6 +68,7 @@ struct tps_op {
   uint64_t seq; /* +1 for each operation of the process */
   uint8_t kind; /* tps_op_kind */
   uint8_t device_kind;
+  uint8_t route; /* tps_route, of COPY */
   int32_t device;
   uint64_t context;   /* id of the Lua state's context */
   uint64_t stream;    /* id */
@@ -66,6 +76,7 @@ struct tps_op {
   const char *kernel; /* interned plain name, of LAUNCH; else NULL */
   uint32_t grid[3], block[3], cluster[3];
   uint64_t shared;    /* dynamic bytes */
+  uint64_t bytes;     /* that COPY moves */
   const char *source; /* interned name of the script, "" if not known */
   int32_t line;       /* 0 if not known */
   uint64_t queued_ns; /* CLOCK_MONOTONIC; 0 unless somebody observes */

@@ -4,8 +4,9 @@
  * The command, inside: main.c makes the Lua state and decides the exit status,
  * options.c reads the command line, script.c runs what it names, repl.c talks
  * to a person, whose lines line.c edits, warning.c shows warnings, signal.c brings Ctrl-C to every
- * coroutine, check.c shows what --check finds, devices.c answers --devices and checks --device, info.c answers
- * --info, cache.c --cache, json.c writes what --json asks for.
+ * coroutine, check.c shows what --check finds, timeline.c is --timeline,
+ * devices.c answers --devices and checks --device, info.c answers --info,
+ * cache.c --cache, json.c writes what --json asks for.
  */
 #ifndef TPS_HOST_HOST_H
 #define TPS_HOST_HOST_H
@@ -34,6 +35,8 @@ typedef struct host_options {
   bool cache, cache_clear;
   unsigned checks;    /* --check: those to run, else 0 */
   const char *device; /* --device, or NULL */
+  bool timeline;
+  const char *timeline_file; /* NULL: a chart on the terminal */
 } host_options;
 
 /* ---- options.c ------------------------------------------------------------
@@ -68,8 +71,19 @@ void host_set_arg(lua_State *L, const host_options *options);
 int host_run_script(lua_State *L, const host_options *options);
 /* Waits for what the script has queued. */
 int host_finish(lua_State *L);
-/* Makes os.exit wait likewise. */
-void host_open_exit(lua_State *L);
+/* The same after an error: what goes wrong now is not told. */
+void host_wait(lua_State *L);
+/* Makes os.exit wait likewise, and end as the program does. */
+void host_open_exit(lua_State *L, const host_options *options);
+
+/* ---- timeline.c -----------------------------------------------------------
+ */
+
+/* Begins to record if --timeline wants it; false: can't, which was said. */
+bool host_timeline_begin(const host_options *options);
+/* Waits for what is queued and writes what was recorded; false likewise. Nothing
+ * when called again. */
+bool host_timeline_end(lua_State *L, const host_options *options);
 
 /* ---- repl.c ---------------------------------------------------------------
  */

@@ -36,9 +36,9 @@ static void set_registry(lua_State *L, const host_options *options) {
   lua_setfield(L, LUA_REGISTRYINDEX, "tpstream.interrupt");
 }
 
-static void open_libraries(lua_State *L) {
+static void open_libraries(lua_State *L, const host_options *options) {
   luaL_openlibs(L);
-  host_open_exit(L);
+  host_open_exit(L, options);
   luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
   lua_pushcfunction(L, luaopen_tpstream);
   lua_setfield(L, -2, "tpstream");
@@ -72,7 +72,7 @@ static int protected_main(lua_State *L) {
   if (options->interactive) host_show_banner(options);
   else if (options->version) print_lua_version();
   set_registry(L, options);
-  open_libraries(L);
+  open_libraries(L, options);
   host_set_arg(L, options);
   lua_gc(L, LUA_GCGEN, 0, 0); /* as lua5.4 does */
   if ((options->no_environment || host_run_init(L) == LUA_OK) &&
@@ -94,6 +94,8 @@ static int run_state(const host_options *options) {
   lua_pushlightuserdata(L, (void *)options);
   if (host_report(L, lua_pcall(L, 1, 1, 0)) == LUA_OK)
     status = (int)lua_tointeger(L, -1);
+  if (!host_timeline_end(L, options) && status == STATUS_OK)
+    status = STATUS_ERROR;
   status = host_check_end(status);
   lua_close(L);
   tps_lua_exit();
@@ -115,6 +117,7 @@ int main(int argc, char **argv) {
     if (!host_print_devices(&options)) return STATUS_NO_DEVICE;
   } else {
     if (!host_check_device(&options)) return STATUS_NO_DEVICE;
+    if (!host_timeline_begin(&options)) return STATUS_ERROR;
     return run_state(&options);
   }
   return fflush(stdout) == 0 ? STATUS_OK : STATUS_ERROR;

@@ -33,6 +33,9 @@ static const char help[] =
     "  --device X     use device X: cuda, sim, cuda:1, sim:0, an ordinal\n"
     "  --check        look for what timing hides; --check=order,memory,race,init,\n"
     "                 barrier for some of it\n"
+    "  --timeline [FILE]  show what ran when: on the terminal, or in FILE,\n"
+    "                 x.html (a page for a browser) or x.json (a trace for\n"
+    "                 Perfetto); another name needs --timeline=FILE\n"
     "  --blocking     let every launch wait, so that a fault shows its launch\n"
     "  --warnings     show the compiler's warnings on standard error\n"
     "  --untrusted    compile every source in a process of its own, fenced in\n"
@@ -99,6 +102,31 @@ static bool read_checks(host_options *options, const char *list) {
   return complain(options, "no check is called %s", text);
 }
 
+static bool ends_with(const char *text, const char *end) {
+  size_t size = strlen(text), n = strlen(end);
+  return size > n && strcmp(text + size - n, end) == 0;
+}
+
+static bool names_timeline(const char *text) {
+  return text != NULL && (ends_with(text, ".html") || ends_with(text, ".json"));
+}
+
+/* The next argument is the file if it looks like one; else it is the script. */
+static bool read_timeline(host_options *options, int *index) {
+  char **argv = options->argv;
+  options->timeline = true;
+  if (argv[*index][10] == '=') {
+    options->timeline_file = argv[*index] + 11;
+    if (names_timeline(options->timeline_file)) return true;
+    return complain(options,
+                    "'--timeline' needs a file that ends in .html or .json, "
+                    "not '%s'",
+                    options->timeline_file);
+  }
+  if (names_timeline(argv[*index + 1])) options->timeline_file = argv[++*index];
+  return true;
+}
+
 /* "--name", or "--name=value" or "--name value" for those that take one. */
 static bool read_long(host_options *options, int *index) {
   char *argument = options->argv[*index];
@@ -120,6 +148,9 @@ static bool read_long(host_options *options, int *index) {
     options->device = options->argv[++*index];
     if (options->device == NULL)
       return complain(options, "'%s' needs argument", argument);
+  } else if (strcmp(argument, "--timeline") == 0 ||
+             strncmp(argument, "--timeline=", 11) == 0) {
+    return read_timeline(options, index);
   } else {
     return unrecognized(options, argument);
   }
@@ -210,7 +241,14 @@ int host_run_options(lua_State *L, const host_options *options) {
     char letter = argv[i][1];
     int status = LUA_OK;
     if (strcmp(argv[i], "--") == 0) break;
-    if (strcmp(argv[i], "--device") == 0) i++;
+    if (strcmp(argv[i], "--device") == 0) {
+      i++;
+      continue;
+    }
+    if (strcmp(argv[i], "--timeline") == 0 &&
+        argv[i + 1] == options->timeline_file)
+      i++;
+    if (argv[i] == options->timeline_file) continue;
     if (letter == 'W') lua_warning(L, "@on", 0);
     if (letter == 'e' || letter == 'l') {
       const char *value = argv[i][2] != '\0' ? argv[i] + 2 : argv[++i];

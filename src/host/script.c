@@ -195,22 +195,33 @@ int host_finish(lua_State *L) {
   return host_report(L, status);
 }
 
+void host_wait(lua_State *L) {
+  lua_pushcfunction(L, finish);
+  host_interrupts(true);
+  if (lua_pcall(L, 0, 0, 0) != LUA_OK) lua_pop(L, 1);
+  host_interrupts(false);
+}
+
 /* os.exit([code [, close]]), with the wait that the end of a script has. */
 static int host_exit(lua_State *L) {
+  const host_options *options = lua_touserdata(L, lua_upvalueindex(1));
   int status;
   if (lua_isboolean(L, 1))
     status = lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE;
   else status = (int)luaL_optinteger(L, 1, EXIT_SUCCESS);
-  if (host_finish(L) != LUA_OK && status == EXIT_SUCCESS) status = STATUS_ERROR;
+  bool fine = host_finish(L) == LUA_OK;
+  if (!host_timeline_end(L, options)) fine = false;
+  if (!fine && status == EXIT_SUCCESS) status = STATUS_ERROR;
   status = host_check_end(status);
   tps_lua_exit();
   if (lua_toboolean(L, 2)) lua_close(L);
   exit(status);
 }
 
-void host_open_exit(lua_State *L) {
+void host_open_exit(lua_State *L, const host_options *options) {
   lua_getglobal(L, LUA_OSLIBNAME);
-  lua_pushcfunction(L, host_exit);
+  lua_pushlightuserdata(L, (void *)options);
+  lua_pushcclosure(L, host_exit, 1);
   lua_setfield(L, -2, "exit");
   lua_pop(L, 1);
 }

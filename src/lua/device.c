@@ -131,6 +131,7 @@ static int device_synchronize(lua_State *L) {
   uint64_t timeout = tps_check_timeout(L, 2);
   tps_lua *lua = tps_open(L);
   tps_error err;
+  tps_site_set_observed(L, lua);
   tps_before_wait(lua);
   int code = tps_device_synchronize(lua->context, device, timeout, &err);
   if (code != 0 && code != TPS_NOT_READY) return tps_raise(L, &err);

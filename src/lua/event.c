@@ -102,6 +102,7 @@ static int event_synchronize(lua_State *L) {
   uint64_t timeout = tps_check_timeout(L, 2);
   tps_error err;
   tps_check_recorded(L, event);
+  tps_site_set_observed(L, tps_lua_of(L));
   tps_before_wait(tps_lua_of(L));
   int code = tps_event_synchronize(event, timeout, &err);
   if (code != 0 && code != TPS_NOT_READY) return tps_raise(L, &err);

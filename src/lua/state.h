@@ -35,6 +35,9 @@ typedef enum tps_type {
   TPS_TYPE_SURFACE,
   TPS_TYPE_PARAMETER,
   TPS_TYPE_CAPTURE,
+  TPS_TYPE_TIMELINE, /* a table's */
+  TPS_TYPE_RECORDING,
+  TPS_TYPE_RANGE,
   TPS_TYPE_STREAM, /* from here to LAUNCH: tps_sealed */
   TPS_TYPE_SCOPE,
   TPS_TYPE_GRAPH,
@@ -103,6 +106,7 @@ typedef struct tps_lua {
   struct tps_frame *kept[TPS_KEPT_FRAMES]; /* for blocks of the main one */
   uint64_t callback_seq;                   /* the last token given */
   struct tps_lua_capture *capture;         /* the one begun last, or NULL */
+  struct tps_timeline *timeline;           /* that is recorded, or NULL */
   const void *running; /* the Runner of the safe point at hand, or NULL */
   struct tps_callback **again; /* callback.c's: to be due once more */
   size_t again_count;
@@ -444,6 +448,10 @@ static inline tps_event *tps_check_event(lua_State *L, int index) {
 tps_event *tps_push_event(lua_State *L, unsigned flags);
 /* Raises in strict mode when the event was never recorded. */
 void tps_check_recorded(lua_State *L, const tps_event *event);
+
+/* ---- timeline.c ---------------------------------------------------------- */
+
+void tps_timeline_open(lua_State *L);
 
 /* ---- buffer.c ------------------------------------------------------------ */
 

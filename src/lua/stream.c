@@ -197,6 +197,7 @@ static int stream_synchronize(lua_State *L) {
   tps_stream *stream = self(L);
   uint64_t timeout = tps_check_timeout(L, 2);
   tps_error err;
+  tps_site_set_observed(L, tps_lua_of(L));
   tps_before_wait(tps_lua_of(L));
   int code = tps_stream_synchronize(stream, timeout, &err);
   if (code != 0 && code != TPS_NOT_READY) return tps_raise(L, &err);

@@ -11,6 +11,7 @@
 #include "lua/embedded.h"
 #include "lua/interface.h"
 #include "lua/state.h"
+#include "timeline/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@ static int state_gc(lua_State *L) {
   tps_context *context = lua->context;
   lua->context = NULL;
   tps_check_leave(lua);
+  tps_timeline_free(lua->timeline);
+  lua->timeline = NULL;
   tps_scope_close_all(lua);
   tps_callback_deliver_again(lua);
   if (context == NULL) return 0;
@@ -157,6 +160,7 @@ static void open_types(lua_State *L) {
   tps_build_open_type(L);
   tps_capture_open_types(L);
   tps_graph_open_type(L);
+  tps_timeline_open(L);
 }
 
 /* library → the same; the methods of Graph that are written in Lua */
@@ -216,6 +220,7 @@ static void warn_of_tasks(lua_State *L) {
 static int finish(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
   tps_error err;
+  lua->context->site = (tps_site){"", 0};
   do {
     tps_before_wait(lua);
     int code = tps_context_synchronize(lua->context, TPS_FOREVER, &err);

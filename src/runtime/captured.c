@@ -134,6 +134,8 @@ int tps_capture_copy(tps_stream *stream, const tps_use *to, const tps_use *from,
   making m = {.stream = stream, .uses = uses, .use_count = 2};
   int code = begin_node(&m, TPS_NODE_COPY, TPS_OP_COPY, err);
   if (code != 0) return code;
+  tps_op_set_copy(m.node->op, to->memory, from->memory,
+                  rows->count * rows->bytes);
   m.node->u.copy.to = to->memory->address + to->first;
   m.node->u.copy.from = from->memory->address + from->first;
   m.node->u.copy.rows = *rows;

@@ -148,8 +148,9 @@ static uint64_t slice(uint64_t deadline) {
   return left < TPS_SLICE_NS ? left : TPS_SLICE_NS;
 }
 
-int tps_wait(tps_local *local, tps_device_stream *stream,
-             tps_device_event *event, uint64_t timeout_ns, tps_error *err) {
+static int wait_in_slices(tps_local *local, tps_device_stream *stream,
+                          tps_device_event *event, uint64_t timeout_ns,
+                          tps_error *err) {
   tps_context *context = local->context;
   uint64_t deadline =
       timeout_ns == TPS_FOREVER ? TPS_FOREVER : tps_deadline_ns(timeout_ns);
@@ -165,6 +166,16 @@ int tps_wait(tps_local *local, tps_device_stream *stream,
       return tps_fail(err, TPS_INTERRUPTED, "interrupted!");
     next = slice(deadline);
   }
+}
+
+int tps_wait(tps_local *local, tps_device_stream *stream,
+             tps_device_event *event, uint64_t timeout_ns, tps_error *err) {
+  if (timeout_ns == 0 || !tps_observing())
+    return wait_in_slices(local, stream, event, timeout_ns, err);
+  uint64_t began = tps_now_ns();
+  int code = wait_in_slices(local, stream, event, timeout_ns, err);
+  tps_observe_held(local->context, local->device, began);
+  return code;
 }
 
 int tps_ask_others(const tps_local *local, tps_error *err) {
@@ -241,7 +252,9 @@ static int wait_foreign(tps_local *local, uint64_t timeout_ns,
   if (timeout_ns != TPS_FOREVER)
     return tps_wait(local, device->face->default_stream(device), NULL,
                     left_until(deadline), err);
+  uint64_t began = tps_observing() ? tps_now_ns() : 0;
   int code = device->face->synchronize(device, err);
+  if (began != 0) tps_observe_held(local->context, device, began);
   return code != 0 ? tps_failed(device, local, code, err) : 0;
 }
 

@@ -68,6 +68,10 @@ typedef struct tps_observer {
    * told by context->site. */
   void (*host_touched)(void *data, const tps_memory *memory, uint64_t first,
                        uint64_t bytes, tps_access access);
+  /* The host was held up in a wait from `began_ns` (CLOCK_MONOTONIC) until now,
+   * whatever came of it. */
+  void (*held)(void *data, const tps_context *context, const tps_device *device,
+               uint64_t began_ns);
   struct tps_observer *next;
 } tps_observer;
 

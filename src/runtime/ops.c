@@ -92,3 +92,19 @@ int tps_op_touch(tps_op *op, const tps_memory *memory, uint64_t first,
       (tps_touch){memory->id, first, bytes, (uint8_t)access};
   return 0;
 }
+
+static bool is_host(const tps_memory *memory) {
+  return memory == NULL || memory->kind == TPS_MEMORY_PINNED;
+}
+
+static tps_route route(const tps_memory *to, const tps_memory *from) {
+  if (is_host(to)) return is_host(from) ? TPS_ROUTE_HOST : TPS_ROUTE_OUT;
+  if (is_host(from)) return TPS_ROUTE_IN;
+  return to->device == from->device ? TPS_ROUTE_WITHIN : TPS_ROUTE_ACROSS;
+}
+
+void tps_op_set_copy(tps_op *op, const tps_memory *to, const tps_memory *from,
+                     uint64_t bytes) {
+  op->bytes = bytes;
+  op->route = (uint8_t)route(to, from);
+}

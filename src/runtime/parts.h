@@ -171,11 +171,16 @@ tps_op *tps_op_internal(tps_stream *stream, tps_op_kind kind, tps_error *err);
 /* Adds what the operation touches; room for one is always there. */
 int tps_op_touch(tps_op *op, const tps_memory *memory, uint64_t first,
                  uint64_t bytes, tps_access access, tps_error *err);
+/* What a copy moves, and between what; NULL: the host's memory. */
+void tps_op_set_copy(tps_op *op, const tps_memory *to, const tps_memory *from,
+                     uint64_t bytes);
 TPS_COLD void tps_observe_queued(tps_op *op, const tps_stream *stream);
 TPS_COLD void tps_observe_launching(tps_op *op, const tps_stream *stream,
                                     const tps_graph *graph,
                                     const uint64_t *promises);
 TPS_COLD void tps_observe_refused(const tps_op *op);
+TPS_COLD void tps_observe_held(const tps_context *context,
+                               const tps_device *device, uint64_t began_ns);
 TPS_COLD void tps_observe_waited(const tps_wait_note *wait);
 /* The promise. */
 TPS_COLD uint64_t tps_observe_promised(const tps_stream *stream,

@@ -197,6 +197,7 @@ static int queue_copy(tps_stream *stream, tps_memory *memory, uint64_t first,
   code = tps_op_touch(op, memory, first, bytes,
                       in ? TPS_ACCESS_WRITE : TPS_ACCESS_READ, err);
   if (code != 0) return code;
+  tps_op_set_copy(op, in ? memory : NULL, in ? NULL : memory, bytes);
   tps_op_announce(op, stream);
   code = copy(stream, memory, first, bytes, staged, in, op, err);
   if (code == 0) {

@@ -215,6 +215,7 @@ int tps_array_copy(tps_stream *stream, tps_memory *array, tps_memory *memory,
                             err));
   TPS_TRY(out,
           tps_op_touch(op, to, to_first, array->bytes, TPS_ACCESS_WRITE, err));
+  tps_op_set_copy(op, to, from, array->bytes);
   tps_op_announce(op, stream);
   code = device->face->array_copy(device, array_of(array)->handle,
                                   memory->address + first, to_array,

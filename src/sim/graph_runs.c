@@ -178,9 +178,7 @@ void tps_sim_graph_skip(const tps_sim_task *task) {
 }
 
 void tps_sim_graph_start(tps_sim_task *task) {
-  atomic_store_explicit(&task->op->started_ns, tps_now_ns(),
-                        memory_order_relaxed);
-  atomic_store_explicit(&task->op->state, TPS_OP_RUNNING, memory_order_release);
+  tps_sim_task_begins(task);
   plan_start(task->u.graph.plan, task);
 }
 

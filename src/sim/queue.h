@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include "device/device.h"
+#include "device/watch.h"
 #include "sim/engine.h"
 #include "sim/memory.h"
 
@@ -127,8 +128,8 @@ struct tps_sim_task {
   uint64_t fruitless; /* turns of begun parts since one finished */
   uint64_t served;    /* turn at which it was picked last */
   uint64_t part_ns;   /* running mean */
-  uint64_t deadline_ns;
-  uint64_t epoch; /* of the device's space, since it began */
+  uint64_t began_ns;  /* 0: not yet; of a wait: its stream has come to it */
+  uint64_t epoch;     /* of the device's space, since it began */
 
   union {
     struct {
@@ -394,6 +395,8 @@ void tps_sim_start(tps_sim_task *task);
 bool tps_sim_is_doomed(tps_sim_device *device);
 /* Lock held. Gives back what a task holds, and the task. */
 void tps_sim_release(tps_sim_task *task);
+/* Lock held. The task has begun to run, if it had not: the record says when. */
+void tps_sim_task_begins(tps_sim_task *task);
 /* Lock held. A started task has ended: wakes whoever waits, frees it. */
 void tps_sim_task_finish(tps_sim_task *task, bool failed);
 /* Lock held. The end of a RECORD task that is in no stream, without running. */

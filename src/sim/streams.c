@@ -37,15 +37,33 @@ void tps_sim_op_ran(tps_op *op) {
   atomic_store_explicit(&op->started_ns, now, memory_order_relaxed);
   atomic_store_explicit(&op->finished_ns, now, memory_order_relaxed);
   atomic_store_explicit(&op->state, TPS_OP_DONE, memory_order_release);
+  if (tps_watched(TPS_WATCH_TIMES)) tps_watch_ran(op, NULL, now, now);
 }
 
-static void op_finished(tps_op *op, bool failed) {
+void tps_sim_task_begins(tps_sim_task *task) {
+  if (task->began_ns != 0) return;
+  task->began_ns = tps_now_ns();
+  atomic_store_explicit(&task->op->started_ns, task->began_ns,
+                        memory_order_relaxed);
+  atomic_store_explicit(&task->op->state, TPS_OP_RUNNING, memory_order_release);
+}
+
+/* What was dropped before it began has run at no time. */
+static void tell_times(const tps_sim_task *task, uint64_t now, bool failed) {
+  tps_op *graph = task->node != NULL ? task->stream->head->op : NULL;
+  if (task->began_ns != 0) tps_watch_ran(task->op, graph, task->began_ns, now);
+  else if (!failed) tps_watch_ran(task->op, graph, now, now);
+}
+
+static void op_finished(const tps_sim_task *task, bool failed) {
+  tps_op *op = task->op;
   uint64_t now = tps_now_ns();
-  if (atomic_load_explicit(&op->started_ns, memory_order_relaxed) == 0)
+  if (task->began_ns == 0)
     atomic_store_explicit(&op->started_ns, now, memory_order_relaxed);
   atomic_store_explicit(&op->finished_ns, now, memory_order_relaxed);
   atomic_store_explicit(&op->state, failed ? TPS_OP_FAILED : TPS_OP_DONE,
                         memory_order_release);
+  if (tps_watched(TPS_WATCH_TIMES)) tell_times(task, now, failed);
 }
 
 /* --- host threads that wait ----------------------------------------------- */
@@ -220,7 +238,7 @@ void tps_sim_task_finish(tps_sim_task *task, bool failed) {
     free_dependants(task); /* a record has some */
     if (task->kind == TPS_SIM_TASK_RECORD)
       finish_record(pool, task->u.record, failed);
-    op_finished(task->op, failed);
+    op_finished(task, failed);
     tps_sim_node_finish(task, failed);
     return;
   }
@@ -234,7 +252,7 @@ void tps_sim_task_finish(tps_sim_task *task, bool failed) {
     task->u.notice.call(task->u.notice.data, failed);
     pool->at_liberty = false; /* the host may have waited for this */
   }
-  op_finished(task->op, failed);
+  op_finished(task, failed);
   uint64_t number = task->number;
   tps_sim_release(task);
   atomic_store_explicit(&stream->done, number, memory_order_release);
@@ -245,6 +263,7 @@ void tps_sim_task_finish(tps_sim_task *task, bool failed) {
 
 static void start_transfer(tps_sim_task *task) {
   tps_error err;
+  if (tps_watched(TPS_WATCH_TIMES)) tps_sim_task_begins(task);
   if (!tps_sim_transfer_begin(task, &err)) {
     tps_sim_device_fault(task->device, &err);
     tps_sim_task_finish(task, true);
@@ -306,6 +325,8 @@ static void advance(tps_sim_stream *stream) {
   } else if (head->blockers == 0) {
     if (stream->device->pool->seed != 0) tps_sim_chance_add(stream);
     else tps_sim_start(head);
+  } else if (head->kind == TPS_SIM_TASK_WAIT && tps_watched(TPS_WATCH_TIMES)) {
+    tps_sim_task_begins(head);
   }
 }
 

@@ -237,9 +237,7 @@ static void append_place(const tps_sim_task *task, char *text, size_t size) {
 static void check_deadline(tps_sim_task *task) {
   uint64_t limit = task->device->timeout_ns;
   if (limit == 0 || task->kind != TPS_SIM_TASK_LAUNCH || task->failed) return;
-  uint64_t began =
-      atomic_load_explicit(&task->op->started_ns, memory_order_relaxed);
-  if (tps_now_ns() - began <= limit) return;
+  if (tps_now_ns() - task->began_ns <= limit) return;
   char message[1500];
   snprintf(message, sizeof message, "kernel '%s'",
            task->op->kernel != NULL ? task->op->kernel : "?");
@@ -366,17 +364,9 @@ bool tps_sim_rest_for(tps_sim_pool *pool, uint64_t ns) {
   return status != ETIMEDOUT;
 }
 
-static void note_begin(tps_sim_task *task) {
-  if (atomic_load_explicit(&task->op->started_ns, memory_order_relaxed) != 0)
-    return;
-  atomic_store_explicit(&task->op->started_ns, tps_now_ns(),
-                        memory_order_relaxed);
-  atomic_store_explicit(&task->op->state, TPS_OP_RUNNING, memory_order_release);
-}
-
 static void run_turn(tps_sim_pool *pool, const tps_sim_turn *t) {
   result r = {0};
-  note_begin(t->task);
+  tps_sim_task_begins(t->task);
   call_more(pool);
   pthread_mutex_unlock(&pool->lock);
   run(t, &r);

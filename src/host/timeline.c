@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * --timeline: all that the script queues is recorded, in whatever Lua state, and
+ * written at its end, also after an error or os.exit.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "host/host.h"
+#include "lua/api.h"
+#include "timeline/timeline.h"
+
+#define COLUMNS 80 /* where neither the environment nor the terminal tells */
+
+static tps_timeline *recorded; /* NULL: none, or written */
+
+/* Whether the file can be written; what it holds stays until the end. */
+static bool check_file(const host_options *options) {
+  const char *path = options->timeline_file;
+  int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (file >= 0) {
+    close(file);
+    return true;
+  }
+  fprintf(stderr, "%s: cannot write the timeline to '%s': %s\n",
+          options->program, path, strerror(errno));
+  return false;
+}
+
+bool host_timeline_begin(const host_options *options) {
+  tps_error err;
+  if (!options->timeline) return true;
+  if (options->timeline_file != NULL && !check_file(options)) return false;
+  recorded = tps_timeline_start(0, TPS_TIMELINE_LIMIT, &err);
+  if (recorded == NULL) host_message(options->program, err.message);
+  return recorded != NULL;
+}
+
+static int columns(void) {
+  const char *said = getenv("COLUMNS");
+  long number = said != NULL ? strtol(said, NULL, 10) : 0;
+  struct winsize size;
+  if (number > 0 && number < 10000) return (int)number;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    return size.ws_col;
+  return COLUMNS;
+}
+
+static bool write_file(const tps_timeline *timeline,
+                       const host_options *options) {
+  tps_error err;
+  const char *path = options->timeline_file;
+  if (tps_timeline_write(timeline, path, &err) == 0) return true;
+  host_message(options->program, err.message);
+  return false;
+}
+
+bool host_timeline_end(lua_State *L, const host_options *options) {
+  tps_timeline *timeline = recorded;
+  bool fine = true;
+  if (timeline == NULL) return true;
+  recorded = NULL;
+  host_wait(L);
+  tps_timeline_stop(timeline);
+  fflush(stdout);
+  if (options->timeline_file != NULL) fine = write_file(timeline, options);
+  else fine = tps_timeline_chart(timeline, stderr, columns());
+  tps_timeline_free(timeline);
+  return fine;
+}

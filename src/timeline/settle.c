@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * At the end of the recording, what only the whole tells: which record each wait
+ * waited for, and how the host's ranges lie in one another. */
+#include <stdlib.h>
+
+#include "timeline/parts.h"
+
+static int compare(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
+/* ---- waits --------------------------------------------------------------- */
+
+typedef struct mark {
+  uint64_t event, order;
+  uint32_t item;
+} mark;
+
+static int by_event(const void *x, const void *y) {
+  const mark *a = x, *b = y;
+  int order = compare(a->event, b->event);
+  if (order == 0) order = compare(a->order, b->order);
+  return order != 0 ? order : compare(a->item, b->item);
+}
+
+/* The last record of the event queued before `order`; 1 + its index, or 0. */
+static uint32_t find_record(const mark *marks, size_t count, uint64_t event,
+                            uint64_t order) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    const mark *m = &marks[middle];
+    if (m->event < event || (m->event == event && m->order < order))
+      low = middle + 1;
+    else high = middle;
+  }
+  return low > 0 && marks[low - 1].event == event ? marks[low - 1].item + 1 : 0;
+}
+
+static bool link_waits(tps_timeline *t) {
+  mark *marks = malloc((t->count + 1) * sizeof *marks);
+  size_t n = 0;
+  if (marks == NULL) return false;
+  for (size_t i = 0; i < t->count; i++)
+    if (t->items[i].kind == TPS_OP_RECORD)
+      marks[n++] = (mark){t->items[i].event, t->items[i].order, (uint32_t)i};
+  if (n > 0) qsort(marks, n, sizeof *marks, by_event);
+  for (size_t i = 0; i < t->count; i++)
+    if (t->items[i].kind == TPS_OP_WAIT)
+      t->items[i].link =
+          find_record(marks, n, t->items[i].event, t->items[i].order);
+  free(marks);
+  return true;
+}
+
+/* ---- ranges -------------------------------------------------------------- */
+
+#define LANES 64u
+#define DEEP 64u
+
+/* The ends of the ranges that are open in a lane. */
+typedef struct lane {
+  uint64_t context;
+  uint32_t depth;
+  uint64_t ends[DEEP];
+} lane;
+
+/* Whether the range lies within what is open there, or after it. */
+static bool fits(lane *l, const tps_timeline_span *span) {
+  if (l->depth > 0 && l->context != span->context) return false;
+  uint32_t depth = l->depth;
+  while (depth > 0 && l->ends[depth - 1] <= span->began_ns) depth--;
+  if (depth == DEEP || (depth > 0 && l->ends[depth - 1] < span->ended_ns))
+    return false;
+  l->depth = depth;
+  return true;
+}
+
+/* Spans are in order of their beginning. Where there are more at once than
+ * lanes, they share the last. */
+static bool lay_ranges(tps_timeline *t) {
+  lane *lanes = calloc(LANES, sizeof *lanes);
+  if (lanes == NULL) return false;
+  for (size_t i = 0; i < t->span_count; i++) {
+    tps_timeline_span *span = &t->spans[i];
+    if (span->name == NULL) continue;
+    uint32_t n = 0;
+    while (n < LANES - 1 && !fits(&lanes[n], span)) n++;
+    lane *l = &lanes[n];
+    if (n == LANES - 1) l->depth = 0;
+    span->lane = n;
+    span->depth = l->depth;
+    l->context = span->context;
+    l->ends[l->depth++] = span->ended_ns;
+  }
+  free(lanes);
+  return true;
+}
+
+bool tps_timeline_settle(tps_timeline *t) {
+  bool linked = link_waits(t);
+  return lay_ranges(t) && linked;
+}
