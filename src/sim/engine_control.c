@@ -5,6 +5,7 @@
  * thread; the functions that every program may call (vprintf, malloc, …).
  */
 #include "sim/engine_core.h"
+#include "sim/engine_initcheck.h"
 #include "sim/engine_report.h"
 
 #define HANDLER(name)                                                          \
@@ -132,6 +133,7 @@ static void push_stack(engine *e, const insn *i, const frame *from,
     if (base[l] + to->of->stack_bytes > limit)
       tps_sim_bad_call(e, i, l, to->of->ptx->name, limit);
   }
+  if (e->launch->watch) tps_sim_init_stack(e, mask, base, to->of->stack_bytes);
 }
 
 static const insn *enter_function(engine *e, const insn *i, uint32_t mask,
@@ -349,6 +351,7 @@ HANDLER(malloc) {
     if (bytes == 0) bytes = 1; /* a pointer of its own, as on a GPU */
     if (tps_sim_allocate(e->launch->space, bytes, TPS_SIM_HEAP, &a, &err) != 0)
       a = NULL;
+    if (a && e->launch->watch) tps_sim_init_heap(e, a);
     result64(e, s, l, a ? a->base : 0);
   }
   return i + 1;

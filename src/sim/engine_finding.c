@@ -89,6 +89,10 @@ void tps_sim_finding_by(finding *f, const engine *e, const warp *w,
 }
 
 void tps_sim_finding_tell(finding *f, const engine *e) {
+  char where[512] = "";
+  if (e->launch->config.op)
+    tps_op_where(e->launch->config.op, where, sizeof where);
+  if (where[0]) tps_sim_finding_add(f, "launched at %s", where);
   tps_finding told = {.check = f->check,
                       .op = e->launch->config.op,
                       .text = f->text,

@@ -45,6 +45,7 @@ void tps_sim_finding_memory(finding *f, const tps_sim_allocation *m,
 /* A line of its own, without its end. */
 void tps_sim_finding_add(finding *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds where the kernel was launched. */
 void tps_sim_finding_tell(finding *f, const engine *e);
 
 /* Coordinates of a thread in its block. */

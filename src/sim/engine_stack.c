@@ -6,7 +6,7 @@
  * function.taken holds how many bytes each lane has taken, multiples of 16. All
  * is given back when the function returns.
  */
-#include "sim/engine_core.h"
+#include "sim/engine_initcheck.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -39,6 +39,7 @@ HANDLER(alloca) {
           (unsigned long long)size, (unsigned long long)limit);
     set_top(f, l, (at + size + 15) & ~UINT64_C(15));
     row64(e, i->d)[l] = at;
+    if (e->launch->watch) tps_sim_init_stack(e, 1u << l, row64(e, i->d), size);
   }
   return i + 1;
 }

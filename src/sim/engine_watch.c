@@ -16,8 +16,8 @@
 
 /* --- who watches --------------------------------------------------------- */
 
-static const watch_part *const all_parts[] = {&tps_sim_footprint, &tps_sim_race,
-                                              &tps_sim_synccheck};
+static const watch_part *const all_parts[] = {
+    &tps_sim_footprint, &tps_sim_race, &tps_sim_synccheck, &tps_sim_initcheck};
 
 #define ALL_PARTS (sizeof all_parts / sizeof *all_parts)
 _Static_assert(ALL_PARTS <= WATCH_PARTS, "room for every part");
@@ -44,6 +44,7 @@ static bool add_part(struct tps_sim_launch *launch, const watch_part *part) {
 int tps_sim_watch_launch(struct tps_sim_launch *launch, tps_error *err) {
   unsigned wanted = tps_watched(TPS_WATCH_TOUCHES | TPS_WATCH_RACE |
                                 TPS_WATCH_INIT | TPS_WATCH_BARRIER);
+  if (!(wanted & TPS_WATCH_INIT)) tps_sim_written_miss();
   if (wanted == 0) return 0;
   int code = tps_sim_code_watched(launch->kernel, &launch->kernel, err);
   if (code) return code;

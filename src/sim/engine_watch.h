@@ -99,6 +99,7 @@ typedef struct watch_part {
 extern const watch_part tps_sim_footprint; /* engine_footprint.c */
 extern const watch_part tps_sim_synccheck; /* engine_synccheck.c */
 extern const watch_part tps_sim_race;      /* engine_race.c */
+extern const watch_part tps_sim_initcheck; /* engine_initcheck.c */
 
 enum { WATCH_PARTS = 4 };
 
@@ -115,6 +116,7 @@ struct block_watch {
   tps_sim_allocation **memory; /* last hit by an instruction, by slot */
   void *states[WATCH_PARTS];
   struct sync_state *sync; /* of engine_synccheck.c, if it watches */
+  struct init_state *init; /* of engine_initcheck.c, likewise */
 };
 
 /* --- engine_watch.c ------------------------------------------------------ */

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "device/watch.h"
 #include "sim/blocks.h"
 #include "sim/ranges.h"
 
@@ -105,10 +106,18 @@ static universe *universe_new(void) {
   return u;
 }
 
+static void forget_written(tps_sim_allocation *a) {
+  tps_sim_written_free(a->written);
+  a->written = NULL;
+}
+
 static void universe_destroy(universe *u) {
+  for (tps_sim_allocation *a = u->bare.first; a != NULL; a = a->next)
+    forget_written(a);
   for (size_t i = 0; i < tps_sim_ranges_count(&u->ranges); i++) {
-    const tps_sim_allocation *a = tps_sim_ranges_at(&u->ranges, i);
+    tps_sim_allocation *a = tps_sim_ranges_at(&u->ranges, i);
     tps_sim_blocks_unmap(a->host, a->size);
+    forget_written(a);
   }
   tps_sim_ranges_end(&u->ranges);
   tps_sim_blocks_end(&u->blocks);
@@ -189,6 +198,9 @@ static void enliven(tps_sim_allocation *a, tps_sim_space *space, uint64_t bytes,
   a->element = a->source = a->free_source = "";
   a->line = a->free_line = 0;
   a->died = 0;
+  a->written = NULL;
+  if (kind == TPS_SIM_DEVICE_MEMORY && tps_watched(TPS_WATCH_INIT))
+    a->written = tps_sim_written_new(bytes);
   atomic_store_explicit(&a->freeing, false, memory_order_relaxed);
   atomic_store_explicit(&a->live, true, memory_order_relaxed);
   space->used += charge(a);
@@ -257,6 +269,7 @@ static tps_sim_allocation *revive(tps_sim_space *space, uint64_t bytes) {
   enliven(a, space, bytes, TPS_SIM_DEVICE_MEMORY);
   if (!tps_sim_ranges_exchange(&u->ranges, old, a)) {
     space->used -= charge(a);
+    forget_written(a);
     push(&u->spare, a);
     return NULL;
   }
@@ -396,6 +409,7 @@ static void strip(universe *u, uint64_t epoch) {
     u->kept_bytes -= a->size;
     tps_sim_blocks_give(&u->blocks, a->host, a->size);
     a->host = NULL;
+    forget_written(a);
     push(&u->bare, a);
   }
 }
@@ -432,7 +446,10 @@ static void evict(universe *u, uint64_t epoch) {
   list gone = {0};
   pick_oldest(u, dead - QUARANTINE_RANGES, epoch, &gone);
   tps_sim_ranges_keep(&u->ranges, smaller, stays);
-  for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;) push(&u->spare, a);
+  for (tps_sim_allocation *a; (a = pop(&gone)) != NULL;) {
+    forget_written(a);
+    push(&u->spare, a);
+  }
 }
 
 uint64_t tps_sim_space_epoch(tps_sim_space *space) {

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sim/written.h"
 
 /* Windows of the generic address space. Shared and local addresses inside their
  * window are per block and per thread; the engine maps them. */
@@ -73,6 +74,7 @@ typedef struct tps_sim_allocation {
   int32_t free_line;
   /* The device's: a free is queued, so that a second one is refused. */
   atomic_bool freeing;
+  tps_sim_written *written; /* NULL: all of it */
   /* The space's own. */
   uint64_t died;                   /* epoch of its death */
   struct tps_sim_allocation *next; /* in the list of the dead, or of structs */

@@ -147,11 +147,16 @@ struct tps_sim_task {
       tps_sim_device *to_device, *from_device;
       unsigned char *to_host;
       const unsigned char *from_host;
+      tps_sim_written *to_written;
+      const tps_sim_written *from_written;
+      uint64_t to_first, from_first; /* in what these are of */
     } copy;
     struct {
       uint64_t to, bytes;
       unsigned char pattern[8]; /* repeated to 8 bytes */
       unsigned char *host;
+      tps_sim_written *written;
+      uint64_t first; /* in what this is of */
     } fill;
     tps_sim_allocation *freed;
     tps_sim_record *record;

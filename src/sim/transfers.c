@@ -162,14 +162,13 @@ static int check_range(tps_sim_device *device, uint64_t address, uint64_t bytes,
                   (unsigned long long)memory->base, (unsigned long long)left);
 }
 
-/* The host memory behind a device address, for an operation whose turn has
- * come; NULL and *err when it was freed. */
-static unsigned char *resolve(tps_sim_device *device, const tps_sim_task *task,
-                              uint64_t address, const char *what,
-                              tps_error *err) {
+/* The memory at a device address, for an operation whose turn has come; NULL and
+ * *err when it was freed. */
+static tps_sim_allocation *resolve(tps_sim_device *device,
+                                   const tps_sim_task *task, uint64_t address,
+                                   const char *what, tps_error *err) {
   tps_sim_allocation *memory = tps_sim_lookup(device->space, address);
-  if (memory != NULL && atomic_load(&memory->live))
-    return memory->host + (address - memory->base);
+  if (memory != NULL && atomic_load(&memory->live)) return memory;
   tps_fail(err, TPS_ILLEGAL_ADDRESS, "%s 0x%llx: the memory was freed before",
            what, (unsigned long long)address);
   if (memory != NULL && memory->free_line > 0)
@@ -209,9 +208,13 @@ static void move_rows(const tps_sim_task *task, uint64_t first,
   while (bytes > 0) {
     uint64_t left = task->u.copy.row_bytes - at,
              n = left < bytes ? left : bytes;
-    memmove(task->u.copy.to_host + row * task->u.copy.to_pitch + at,
-            task->u.copy.from_host + row * task->u.copy.from_pitch + at,
+    uint64_t to = row * task->u.copy.to_pitch + at;
+    uint64_t from = row * task->u.copy.from_pitch + at;
+    memmove(task->u.copy.to_host + to, task->u.copy.from_host + from,
             (size_t)n);
+    tps_sim_written_copy(task->u.copy.to_written, task->u.copy.to_first + to,
+                         task->u.copy.from_written,
+                         task->u.copy.from_first + from, n);
     bytes -= n;
     at = 0;
     row++;
@@ -219,8 +222,12 @@ static void move_rows(const tps_sim_task *task, uint64_t first,
 }
 
 static void move(const tps_sim_task *task, uint64_t first, uint64_t bytes) {
-  if (task->kind == TPS_SIM_TASK_COPY) move_rows(task, first, bytes);
-  else fill_range(task->u.fill.host + first, task->u.fill.pattern, bytes);
+  if (task->kind == TPS_SIM_TASK_COPY) {
+    move_rows(task, first, bytes);
+    return;
+  }
+  fill_range(task->u.fill.host + first, task->u.fill.pattern, bytes);
+  tps_sim_written_set(task->u.fill.written, task->u.fill.first + first, bytes);
 }
 
 void tps_sim_transfer_part(const tps_sim_task *task, uint64_t part) {
@@ -232,22 +239,35 @@ void tps_sim_transfer_part(const tps_sim_task *task, uint64_t part) {
 static bool begin_copy(tps_sim_task *task, tps_error *err) {
   tps_sim_device *to = task->u.copy.to_device;
   tps_sim_device *from = task->u.copy.from_device;
-  task->u.copy.to_host = resolve(to, task, task->u.copy.to, "copy to", err);
-  if (task->u.copy.to_host == NULL) return false;
-  task->u.copy.from_host =
-      resolve(from, task, task->u.copy.from, "copy from", err);
-  return task->u.copy.from_host != NULL;
+  const tps_sim_allocation *memory =
+      resolve(to, task, task->u.copy.to, "copy to", err);
+  if (memory == NULL) return false;
+  task->u.copy.to_first = task->u.copy.to - memory->base;
+  task->u.copy.to_host = memory->host + task->u.copy.to_first;
+  task->u.copy.to_written = memory->written;
+  memory = resolve(from, task, task->u.copy.from, "copy from", err);
+  if (memory == NULL) return false;
+  task->u.copy.from_first = task->u.copy.from - memory->base;
+  task->u.copy.from_host = memory->host + task->u.copy.from_first;
+  task->u.copy.from_written = memory->written;
+  return true;
+}
+
+static bool begin_fill(tps_sim_task *task, tps_error *err) {
+  const tps_sim_allocation *memory =
+      resolve(task->device, task, task->u.fill.to, "fill of", err);
+  if (memory == NULL) return false;
+  task->u.fill.first = task->u.fill.to - memory->base;
+  task->u.fill.host = memory->host + task->u.fill.first;
+  task->u.fill.written = memory->written;
+  return true;
 }
 
 bool tps_sim_transfer_begin(tps_sim_task *task, tps_error *err) {
   task->epoch = tps_sim_space_epoch(task->device->space);
-  if (task->kind == TPS_SIM_TASK_COPY) {
-    if (!begin_copy(task, err)) return false;
-  } else {
-    task->u.fill.host =
-        resolve(task->device, task, task->u.fill.to, "fill of", err);
-    if (task->u.fill.host == NULL) return false;
-  }
+  bool good = task->kind == TPS_SIM_TASK_COPY ? begin_copy(task, err)
+                                              : begin_fill(task, err);
+  if (!good) return false;
   uint64_t bytes = size_of(task);
   task->parts = (bytes + TPS_SIM_CHUNK - 1) / TPS_SIM_CHUNK;
   task->resident_limit = UINT64_MAX;

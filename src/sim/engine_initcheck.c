@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * What is written is known a byte exactly: global memory's bits lie with the
+ * allocation (sim/written.h), those of a block's shared memory and of its threads'
+ * stacks here. A load is told when none of the bytes of one of its elements was
+ * written: programs may well read a structure with its padding.
+ */
+#include "sim/engine_initcheck.h"
+
+#include <stdlib.h>
+
+#include "sim/engine_finding.h"
+
+#define LEAST_STACK 256u
+#define SOME_ELEMENT 8u /* of accesses that have none of their own */
+
+/* What a thread has written of its stack. */
+typedef struct stack_bits {
+  tps_sim_written *written;
+  uint64_t bytes;
+} stack_bits;
+
+typedef struct init_state {
+  uint64_t shared_bytes;
+  tps_sim_written *shared; /* NULL: no memory, or none to watch */
+  uint32_t threads;        /* of whole warps */
+  stack_bits stacks[];
+} init_state;
+
+/* --- a launch and its blocks --------------------------------------------- */
+
+/* Which places have been told of, by instruction. */
+static void *launch_new(struct tps_sim_launch *launch) {
+  return calloc(launch->kernel->insn_count + 1, sizeof(atomic_uchar));
+}
+
+static void launch_end(void *launch, tps_op *op, tps_op *graph) {
+  (void)launch, (void)op, (void)graph;
+}
+
+static void *block_new(void *launch, struct tps_sim_block *block) {
+  uint32_t threads = block->launch->warps * LANES;
+  init_state *s = calloc(1, sizeof *s + threads * sizeof s->stacks[0]);
+  (void)launch;
+  if (!s) return NULL;
+  s->threads = threads;
+  s->shared_bytes = block->launch->shared_bytes;
+  if (s->shared_bytes) s->shared = tps_sim_written_new(s->shared_bytes);
+  block->watch->init = s;
+  return s;
+}
+
+static void block_begin(void *launch, void *block) {
+  init_state *s = block;
+  (void)launch;
+  tps_sim_written_clear(s->shared, 0, s->shared_bytes);
+  for (uint32_t k = 0; k < s->threads; k++)
+    tps_sim_written_clear(s->stacks[k].written, 0, s->stacks[k].bytes);
+}
+
+static void block_free(void *launch, void *block) {
+  init_state *s = block;
+  (void)launch;
+  tps_sim_written_free(s->shared);
+  for (uint32_t k = 0; k < s->threads; k++)
+    tps_sim_written_free(s->stacks[k].written);
+  free(s);
+}
+
+static void on_touch(void *launch, void *block, const touch *t);
+
+const watch_part tps_sim_initcheck = {.wants = TPS_WATCH_INIT,
+                                      .launch_new = launch_new,
+                                      .launch_end = launch_end,
+                                      .launch_free = free,
+                                      .block_new = block_new,
+                                      .block_begin = block_begin,
+                                      .block_free = block_free,
+                                      .touch = on_touch};
+
+/* --- telling ------------------------------------------------------------- */
+
+/* CUB fetches ahead of what it uses. */
+static bool is_library(const touch *t) {
+  char where[600];
+  tps_sim_insn_where(t->e->launch->kernel, t->i, where, sizeof where);
+  return strstr(where, "cub/") != NULL || strstr(where, "thrust/") != NULL;
+}
+
+static void tell(atomic_uchar *told, const touch *t, unsigned lane,
+                 uint64_t offset, unsigned bytes) {
+  static const char *const spaces[] = {"__global__", "__shared__", "__local__"};
+  uint64_t base = t->place == WATCH_GLOBAL ? t->memory->base : 0;
+  unsigned char bit = (unsigned char)(1u << t->place);
+  finding f;
+  told += t->i - t->e->launch->kernel->insns;
+  if (t->place == WATCH_SHARED && is_library(t)) return;
+  if (atomic_fetch_or(told, bit) & bit) return;
+  tps_sim_finding_begin(&f, TPS_WATCH_INIT,
+                        "Uninitialized %s memory read of size %u bytes",
+                        spaces[t->place], bytes);
+  tps_sim_finding_at(&f, t->e, t->i);
+  tps_sim_finding_by(&f, t->e, t->e->warp, lane);
+  tps_sim_finding_add(&f, "Address 0x%llx",
+                      (unsigned long long)(base + offset));
+  if (t->place == WATCH_GLOBAL)
+    tps_sim_finding_memory(&f, t->memory, base + offset, bytes);
+  tps_sim_finding_tell(&f, t->e);
+}
+
+/* --- accesses ------------------------------------------------------------ */
+
+/* Objects of which only their own instructions know the content. */
+static bool is_opaque(const touch *t) {
+  switch (t->i->op) {
+  case H_mbarrier_init:
+  case H_mbarrier_inval:
+  case H_mbarrier_arrive:
+  case H_mbarrier_tx:
+  case H_mbarrier_wait:
+  case H_async_arrive: return true;
+  case H_async_bulk: return t->kind == WATCH_UPDATE;
+  default: return false;
+  }
+}
+
+/* Texels are not followed one by one. */
+static bool is_texture(const touch *t) {
+  return t->i->op == H_tex || t->i->op == H_tld4;
+}
+
+static uint64_t element_of(const touch *t) {
+  const insn *i = t->i;
+  bool plain = i->op >= H_ld_u8_global && i->op <= H_st_any;
+  if (t->order & WATCH_ASYNC) return t->bytes; /* copied in one piece */
+  if (plain) return i->f & 255;
+  return t->bytes < SOME_ELEMENT ? t->bytes : SOME_ELEMENT;
+}
+
+/* Tells of the first element of a lane that is all unwritten; false: none is. */
+static bool check_lane(atomic_uchar *told, const touch *t, unsigned lane,
+                       const tps_sim_written *w) {
+  uint64_t element = element_of(t);
+  for (uint64_t at = 0; at < t->bytes; at += element) {
+    uint64_t offset = t->at[lane] + at;
+    if (!tps_sim_written_none(w, offset, element)) continue;
+    tell(told, t, lane, offset, (unsigned)element);
+    return true;
+  }
+  return false;
+}
+
+static void in_one(atomic_uchar *told, const touch *t, tps_sim_written *w,
+                   bool reads, bool writes) {
+  uint64_t all = t->bytes * LANES;
+  if (reads && t->run) reads = !tps_sim_written_all(w, t->at[0], all);
+  for (uint32_t m = reads ? t->lanes : 0; m; m &= m - 1)
+    if (check_lane(told, t, (unsigned)__builtin_ctz(m), w)) break;
+  if (!writes) return;
+  if (t->run) tps_sim_written_set(w, t->at[0], all);
+  for (uint32_t m = t->run ? 0 : t->lanes; m; m &= m - 1)
+    tps_sim_written_set(w, t->at[__builtin_ctz(m)], t->bytes);
+}
+
+/* A thread's bits, with room for `bytes`; NULL: no memory. */
+static tps_sim_written *stack_of(stack_bits *s, uint64_t bytes) {
+  uint64_t room = s->bytes ? s->bytes : LEAST_STACK;
+  while (room < bytes) room *= 2;
+  if (room == s->bytes) return s->written;
+  tps_sim_written *wider = tps_sim_written_new(room);
+  if (!wider) return NULL;
+  if (s->written) tps_sim_written_copy(wider, 0, s->written, 0, s->bytes);
+  tps_sim_written_free(s->written);
+  s->written = wider;
+  s->bytes = room;
+  return wider;
+}
+
+static void in_stacks(init_state *s, atomic_uchar *told, const touch *t,
+                      bool reads, bool writes) {
+  uint32_t first = t->e->warp->index * LANES;
+  for (uint32_t m = t->lanes; m; m &= m - 1) {
+    unsigned l = (unsigned)__builtin_ctz(m);
+    tps_sim_written *w = stack_of(&s->stacks[first + l], t->at[l] + t->bytes);
+    if (reads && check_lane(told, t, l, w)) reads = false;
+    if (writes) tps_sim_written_set(w, t->at[l], t->bytes);
+  }
+}
+
+static void on_touch(void *launch, void *block, const touch *t) {
+  bool reads = t->kind != WATCH_STORE && !is_opaque(t);
+  bool writes = t->kind != WATCH_LOAD || is_opaque(t);
+  tps_sim_written *w = NULL;
+  if (is_texture(t)) return;
+  if (t->place == WATCH_LOCAL) {
+    in_stacks(block, launch, t, reads, writes);
+    return;
+  }
+  if (t->place == WATCH_GLOBAL) w = t->memory->written;
+  else w = t->owner->watch->init->shared;
+  if (w) in_one(launch, t, w, reads, writes);
+}
+
+/* --- new memory ---------------------------------------------------------- */
+
+void tps_sim_init_stack(engine *e, uint32_t lanes, const uint64_t *at,
+                        uint64_t bytes) {
+  init_state *s = e->block->watch->init;
+  if (!s || !bytes) return;
+  for (uint32_t m = lanes; m; m &= m - 1) {
+    unsigned l = (unsigned)__builtin_ctz(m);
+    stack_bits *stack = &s->stacks[e->warp->index * LANES + l];
+    tps_sim_written_clear(stack->written, at[l], bytes);
+  }
+}
+
+void tps_sim_init_heap(const engine *e, tps_sim_allocation *a) {
+  if (e->block->watch->init) a->written = tps_sim_written_new(a->size);
+}
