@@ -219,7 +219,8 @@ static tps_origin *origin_of(const tps_op *op, const tps_op *graph) {
   origin->kernel = op->kernel;
   origin->source = op->source;
   origin->line = op->line;
-  origin->in_graph = graph != NULL;
+  origin->launch = graph != NULL ? graph->seq : 0;
+  origin->launch_stream = graph != NULL ? graph->stream : 0;
   origin->launch_source = graph != NULL ? graph->source : "";
   origin->launch_line = graph != NULL ? graph->line : 0;
   return origin;
@@ -315,6 +316,7 @@ static void made(tps_order *o, const tps_memory *memory) {
   place->id = memory->id;
   place->bytes = memory->bytes;
   place->kind = memory->kind;
+  place->element = memory->element;
   place->source = memory->site.source != NULL ? memory->site.source : "";
   place->line = memory->site.line;
   if (memory->kind == TPS_MEMORY_ARRAY) {

@@ -21,7 +21,7 @@ static uint64_t mix(uint64_t h, uint64_t value) {
 
 /* Names are interned: equal ones have one address. */
 static uint64_t key_of(const tps_origin *origin) {
-  uint64_t h = mix(origin->kind + 1, (uint64_t)origin->line);
+  uint64_t h = mix(mix(1, origin->kind), (uint64_t)origin->line);
   h = mix(h, (uint64_t)(uintptr_t)origin->source);
   return mix(h, (uint64_t)(uintptr_t)origin->kernel);
 }
@@ -75,6 +75,11 @@ static void add_place(text *t, const char *before, const char *source,
   if (line > 0 && source[0] != '\0') add(t, "%s%s:%d", before, source, line);
 }
 
+/* Two parts of one launch of a graph. */
+static bool same_launch(const tps_origin *a, const tps_origin *b) {
+  return a->launch != 0 && a->launch == b->launch;
+}
+
 /* ---- the two sides ------------------------------------------------------- */
 
 static const char *kind_of(const tps_origin *origin) {
@@ -95,22 +100,26 @@ static const char *access_name(uint8_t access) {
   }
 }
 
+/* What a launch of a graph does is on the stream of the launch, but within it on
+ * those of the capture. */
 static void fill_side(tps_report_side *side, const tps_origin *origin,
-                      uint8_t access) {
+                      bool inside, uint8_t access) {
+  uint64_t stream =
+      inside || origin->launch == 0 ? origin->stream : origin->launch_stream;
   side->access = access_name(access);
   side->kind = kind_of(origin);
   side->kernel = origin->kernel;
   side->source = origin->source;
   side->line = origin->line;
-  side->stream = origin->stream;
+  side->stream = stream;
   if (origin->kind == TPS_ORIGIN_HOST)
     snprintf(side->on, sizeof side->on, "the host");
-  else if (origin->stream == 0)
+  else if (stream == 0)
     snprintf(side->on, sizeof side->on, "the default stream");
   else
     snprintf(side->on, sizeof side->on, "stream %llu",
-             (unsigned long long)origin->stream);
-  if (origin->in_graph)
+             (unsigned long long)stream);
+  if (origin->launch != 0)
     place(side->launched, sizeof side->launched, origin->launch_source,
           origin->launch_line);
 }
@@ -128,9 +137,9 @@ static void add_operation(text *t, const tps_report_side *side,
     add(t, " on %s", side->on);
   }
   add_place(t, ", ", side->source, side->line);
-  if (origin->in_graph && side->launched[0] != '\0')
+  if (origin->launch != 0 && side->launched[0] != '\0')
     add(t, ", in the graph launched at %s", side->launched);
-  else if (origin->in_graph) add(t, ", in a graph");
+  else if (origin->launch != 0) add(t, ", in a graph");
 }
 
 static void add_side(text *t, const tps_report_side *side,
@@ -191,9 +200,12 @@ static void stream_name(char *out, size_t size, const tps_report_side *side) {
   else snprintf(out, size, "s%llu", (unsigned long long)side->stream);
 }
 
+/* " before script.lua:12"; where a graph was launched, unless `inside` of it. */
 static void add_where(text *t, const char *before, const tps_report_side *side,
-                      const char *otherwise) {
-  if (side->line > 0 && side->source[0] != '\0')
+                      bool inside, const char *otherwise) {
+  if (!inside && side->launched[0] != '\0')
+    add(t, " %s %s", before, side->launched);
+  else if (side->line > 0 && side->source[0] != '\0')
     add(t, " %s %s:%d", before, side->source, side->line);
   else add(t, " %s %s", before, otherwise);
 }
@@ -201,27 +213,27 @@ static void add_where(text *t, const char *before, const tps_report_side *side,
 static void add_hint(text *t, const tps_report *r, const tps_origin *a,
                      const tps_origin *b) {
   char one[40], two[40];
-  bool inside = a->in_graph && b->in_graph;
+  bool inside = same_launch(a, b);
   stream_name(one, sizeof one, &r->first);
   stream_name(two, sizeof two, &r->second);
   if (b->kind == TPS_ORIGIN_HOST) {
     add(t, "%s:synchronize()", one);
-    add_where(t, "before", &r->second, "it");
+    add_where(t, "before", &r->second, inside, "it");
     return;
   }
   add(t, "%s:wait_stream(%s)%s", two, one, inside ? " in the capture" : "");
-  add_where(t, "before", &r->second, "the second");
+  add_where(t, "before", &r->second, inside, "the second");
   add(t, ", or e = %s:record_event()", one);
-  add_where(t, "after", &r->first, "the first");
+  add_where(t, "after", &r->first, inside, "the first");
   add(t, " and %s:wait_event(e)", two);
-  add_where(t, "before", &r->second, "the second");
+  add_where(t, "before", &r->second, inside, "the second");
 }
 
 static void add_missing(text *t, const tps_report *r, const tps_origin *a,
                         const tps_origin *b) {
   if (b->kind == TPS_ORIGIN_HOST)
     add(t, "the host does not wait for %s", r->first.on);
-  else if (a->stream == b->stream && a->in_graph)
+  else if (same_launch(a, b) && a->stream == b->stream)
     add(t, "no edge of the graph leads from the one to the other");
   else
     add(t, "nothing makes %s wait for that work of %s", r->second.on,
@@ -270,8 +282,10 @@ void tps_order_report(const tps_order *o, const tps_visit *earlier,
   tps_report *r = tps_report_new(TPS_CHECK_ORDER, key);
   if (r == NULL) return;
   text t = {0};
-  fill_side(&r->first, a, earlier_wrote ? TPS_ACCESS_WRITE : TPS_ACCESS_READ);
-  fill_side(&r->second, b, later->access);
+  bool inside = same_launch(a, b);
+  fill_side(&r->first, a, inside,
+            earlier_wrote ? TPS_ACCESS_WRITE : TPS_ACCESS_READ);
+  fill_side(&r->second, b, inside, later->access);
   fill_buffer(r, place, first, end);
   r->hint = hint_of(r, a, b);
   add_title(&t, r, place, earlier_wrote, later->access);

@@ -24,7 +24,8 @@ typedef struct tps_origin {
   const char *kernel; /* interned as the next, or NULL */
   const char *source;
   int32_t line;
-  bool in_graph; /* launched by */
+  uint64_t launch; /* of a graph's part: its number, as of the next; else 0 */
+  uint64_t launch_stream;
   int32_t launch_line;
   const char *launch_source;
 } tps_origin;

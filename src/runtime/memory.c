@@ -80,8 +80,9 @@ void tps_memory_close(tps_memory *memory) {
   tps_memory_unref(memory);
 }
 
-void tps_memory_tell(const tps_memory *memory, const char *element) {
+void tps_memory_tell(tps_memory *memory, const char *element) {
   tps_device *device = memory->device;
+  memory->element = element;
   if (tps_observing()) tps_observe_named(memory, element);
   if (device->face->memory_note != NULL && memory->address != 0)
     device->face->memory_note(device, memory->address, element,

@@ -42,6 +42,7 @@ typedef struct tps_memory {
   uint64_t bytes;
   int refs;
   tps_site site;                  /* where it was made */
+  const char *element;            /* what tps_memory_tell was told, or NULL */
   struct tps_memory_parts *parts; /* uses */
 } tps_memory;
 
@@ -61,9 +62,9 @@ int tps_memory_allocate(tps_stream *stream, uint64_t bytes, tps_memory **out,
  * possible. NOT_SUPPORTED where there is no managed memory. */
 int tps_memory_pin(tps_context *context, tps_device *device, uint64_t bytes,
                    bool managed, tps_memory **out, tps_error *err);
-/* The device's reports call it a buffer of elements of that type (a constant
+/* Reports call it a buffer of elements of that type (a constant
  * text), made at memory->site. */
-void tps_memory_tell(const tps_memory *memory, const char *element);
+void tps_memory_tell(tps_memory *memory, const char *element);
 /* A view of `bytes` at `address` that something else owns; release(owner) is
  * called with the last reference. */
 int tps_memory_borrow(tps_context *context, tps_device *device,

@@ -1,0 +1,184 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- The order check against an independent reference: random programs of writes, reads,
+-- records, waits and waits of the host, of which the reference knows every path from
+-- one operation to another.
+local tp = require "tpstream"
+
+local STREAMS, EVENTS, BUFFERS, PARTS, LENGTH = 5, 3, 2, 4, 24
+
+-- A program: an array of operations, arguments chosen by `random`.
+local function make(random)
+  local list, busy = {}, random(10, 60)
+  for i = 1, LENGTH do
+    local dice, op = random(50), { s = random(STREAMS) }
+    if random(100) <= busy then
+      op.kind = dice <= 25 and "write" or dice <= 45 and "read" or "graph"
+      op.b, op.first = random(BUFFERS), random(PARTS)
+      op.last = random(op.first, PARTS)
+    elseif dice <= 15 then
+      op.kind, op.e = "record", random(EVENTS)
+    elseif dice <= 30 then
+      op.kind, op.e = "wait", random(EVENTS)
+    elseif dice <= 40 then
+      op.kind, op.of = "follow", random(STREAMS)
+    elseif dice <= 46 then
+      op.kind = "synchronize"
+    else
+      op.kind, op.e = "await", random(EVENTS)
+    end
+    list[i] = op
+  end
+  return list
+end
+
+-- ---- the reference ---------------------------------------------------------
+
+-- Everything that happens is a node; before[j][i]: i comes before j. The buffers
+-- with a race, and all pairs of lines that race.
+local function reference(list)
+  local before, count = {}, 0
+  local last, record, host = {}, {}, nil
+  local accesses, racy, together = {}, {}, {}
+  local function node(...)
+    count = count + 1
+    local mine = {}
+    for i = 1, select("#", ...) do
+      local from = select(i, ...)
+      if from then
+        mine[from] = true
+        for j in pairs(before[from]) do mine[j] = true end
+      end
+    end
+    before[count] = mine
+    return count
+  end
+  local function access(line, op, writes)
+    last[op.s] = node(last[op.s], host)
+    for part = op.first, op.last do
+      local cell = (op.b - 1) * PARTS + part
+      accesses[cell] = accesses[cell] or {}
+      for _, a in ipairs(accesses[cell]) do
+        if (writes or a.writes) and not before[last[op.s]][a.node] then
+          racy[op.b] = true
+          together[a.line .. " " .. line] = true
+        end
+      end
+      table.insert(accesses[cell], { node = last[op.s], writes = writes, line = line })
+    end
+  end
+  for line, op in ipairs(list) do
+    local kind = op.kind
+    if kind == "write" or kind == "graph" then access(line, op, true)
+    elseif kind == "read" then access(line, op, false)
+    elseif kind == "record" then
+      last[op.s] = node(last[op.s], host)
+      record[op.e] = last[op.s]
+    elseif kind == "wait" then
+      last[op.s] = node(last[op.s], record[op.e], host)
+    elseif kind == "follow" then
+      last[op.s] = node(last[op.s], last[op.of], host)
+    elseif kind == "synchronize" then host = node(host, last[op.s])
+    else host = node(host, record[op.e])
+    end
+  end
+  return racy, together
+end
+
+-- ---- the same for tpstream ---------------------------------------------------
+
+local streams, events, buffers, sinks = {}, {}, {}, {}
+
+-- Lua for each kind of operation, a line each. $x is field x.
+local TEXT = {
+  write = "on(S[$s], function(b) b:fill(1) end, cut($b, $first, $last))",
+  read = "cut($b, $first, $last):copy_to(T[$s], { stream = S[$s] })",
+  graph = "graph(S[$s], function(b) b:fill(2) end, cut($b, $first, $last))",
+  record = "E[$e]:record(S[$s])",
+  wait = "S[$s]:wait_event(E[$e])",
+  follow = "S[$s]:wait_stream(S[$of])",
+  synchronize = "S[$s]:synchronize()",
+  await = "E[$e]:synchronize()",
+}
+
+local function text_of(list)
+  local lines = {}
+  for i, op in ipairs(list) do
+    lines[i] = TEXT[op.kind]:gsub("%$(%w+)", op)
+  end
+  return table.concat(lines, "\n")
+end
+
+local function run(text)
+  local parts = {}
+  local names = {
+    S = streams, E = events, T = sinks, on = tp.with_stream,
+    cut = function(b, first, last)
+      parts[#parts + 1] = buffers[b]:slice(first, last - first + 1)
+      return parts[#parts]
+    end,
+    graph = function(s, fn, b)
+      local g <close> = tp.capture(fn, b)
+      g:launch(s)
+    end,
+  }
+  for i = 1, EVENTS do events[i] = tp.Event() end
+  local ok, err = pcall(load(text, "=program", "t", names))
+  for _, list in ipairs { events, parts } do
+    for i = 1, #list do list[i]:close() end
+  end
+  assert(ok, err)
+end
+
+-- The buffers with a report, by number, and the pairs of lines.
+local function check(text)
+  tp.check.start { "order" }
+  local ok, err = pcall(run, text)
+  local reports, found, together = tp.check.stop(), {}, {}
+  assert(ok, err)
+  for _, r in ipairs(reports) do
+    found[r.buffer.count - PARTS] = true
+    together[#together + 1] = r.first.line .. " " .. r.second.line
+  end
+  return found, together
+end
+
+describe("random programs", function()
+  it("are judged as every path from one operation to another says", function()
+    local state = 12345
+    local function random(a, b)
+      if not b then a, b = 1, a end
+      state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+      return a + (state >> 33) % (b - a + 1)
+    end
+    for i = 1, STREAMS do
+      streams[i] = tp.Stream()
+      sinks[i] = tp.zeros("i32", PARTS + BUFFERS, { stream = streams[i] })
+    end
+    -- Of different sizes: a report tells which one it is about.
+    for i = 1, BUFFERS do buffers[i] = tp.zeros("i32", PARTS + i) end
+    tp.device():synchronize()
+    local racy, rounds = 0, (os.getenv "TPS_SANITIZE" or "") ~= "" and 400 or 4000
+    for round = 1, rounds do
+      local list = make(random)
+      local text = text_of(list)
+      local expected, racing = reference(list)
+      local found, together = check(text)
+      for b = 1, BUFFERS do
+        assert(expected[b] == found[b], ("program %d, buffer %d: %s\n%s"):format(round,
+          b, expected[b] and "a race is missed" or "a false alarm", text))
+        racy = racy + (expected[b] and 1 or 0)
+      end
+      for _, lines in ipairs(together) do
+        assert(racing[lines], ("program %d: lines %s are in order\n%s"):format(round,
+          lines, text))
+      end
+    end
+    for _, all in ipairs { streams, sinks, buffers } do
+      for i = 1, #all do all[i]:close() end
+    end
+    -- Neither answer is the rule.
+    assert.is_true(racy > rounds // 4 and racy < 7 * rounds // 4, racy)
+  end)
+end)
