@@ -72,6 +72,11 @@ static void promised(void *data, const tps_stream *stream, uint64_t event,
   LOCKED(tps_order_promised(order, stream, event, promise));
 }
 
+static void followed(void *data, const tps_stream *later,
+                     const tps_stream *earlier) {
+  LOCKED(tps_order_followed(order, later, earlier));
+}
+
 static void stream_opened(void *data, const tps_stream *stream,
                           uint64_t handle) {
   LOCKED(tps_order_stream_opened(order, stream, handle));
@@ -129,6 +134,7 @@ static tps_observer observer = {.queued = queued,
                                 .refused = refused,
                                 .waited = waited,
                                 .promised = promised,
+                                .followed = followed,
                                 .stream_opened = stream_opened,
                                 .stream_closed = stream_closed,
                                 .event_ended = event_ended,

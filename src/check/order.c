@@ -137,6 +137,15 @@ void tps_order_promised(tps_order *o, const tps_stream *stream, uint64_t event,
   tps_point_put(o, &o->promises, promise, &point);
 }
 
+void tps_order_followed(tps_order *o, const tps_stream *later,
+                        const tps_stream *earlier) {
+  const tps_strand *from = tps_strand_of(o, earlier);
+  tps_strand *to = tps_strand_of(o, later);
+  if (from == NULL || to == NULL || from == to) return;
+  tps_point point = tps_strand_point(from);
+  tps_order_join(o, &to->clock, &point);
+}
+
 void tps_order_event_ended(tps_order *o, uint64_t event) {
   tps_point *point = tps_table_take(&o->events, event);
   if (point == NULL) return;

@@ -110,6 +110,8 @@ void tps_order_refused(tps_order *o, const tps_op *op);
 void tps_order_waited(tps_order *o, const tps_wait_note *wait);
 void tps_order_promised(tps_order *o, const tps_stream *stream, uint64_t event,
                         uint64_t promise);
+void tps_order_followed(tps_order *o, const tps_stream *later,
+                        const tps_stream *earlier);
 void tps_order_stream_opened(tps_order *o, const tps_stream *stream,
                              uint64_t handle);
 void tps_order_stream_closed(tps_order *o, const tps_stream *stream);

@@ -56,6 +56,10 @@ uint64_t tps_observe_promised(const tps_stream *stream, uint64_t event) {
   return promise;
 }
 
+void tps_observe_followed(const tps_stream *later, const tps_stream *earlier) {
+  EACH(followed, later, earlier);
+}
+
 void tps_observe_stream(const tps_stream *stream, bool opened) {
   tps_device *device = stream->device;
   if (opened)

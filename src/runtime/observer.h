@@ -55,6 +55,10 @@ typedef struct tps_observer {
    * the stream is done, or the last record of the event where there is one. */
   void (*promised)(void *data, const tps_stream *stream, uint64_t event,
                    uint64_t promise);
+  /* What is queued on `later` from now on comes after the present work of
+   * `earlier`: the first use of memory on a stream that it was not allocated on. */
+  void (*followed)(void *data, const tps_stream *later,
+                   const tps_stream *earlier);
   /* A stream of the script's was made (its handle is the driver's: another object
    * may have the same) or is about to be closed. */
   void (*stream_opened)(void *data, const tps_stream *stream, uint64_t handle);

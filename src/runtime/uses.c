@@ -52,6 +52,7 @@ static int make_room(tps_memory *memory, tps_error *err) {
 static int follow_home(const tps_memory *memory, tps_stream *stream,
                        tps_error *err) {
   const struct tps_memory_parts *parts = memory->parts;
+  if (tps_observing()) tps_observe_followed(stream, parts->home);
   for (uint32_t i = 0; i < parts->count; i++)
     if (parts->marks[i].stream == parts->home)
       return tps_stream_follow(stream, parts->home, parts->marks[i].seq, false,
