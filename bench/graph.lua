@@ -3,8 +3,9 @@
 --
 -- A graph of a hundred small kernels: what its launch costs the host and how long
 -- it takes, beside the same kernels launched one by one and, on a GPU, beside
--- straight C on cudart (bench/raw.c), taking turns in one process. Medians of nine,
--- in microseconds a graph.
+-- straight C on cudart (bench/raw.c), taking turns in one process, and a function of
+-- C that a script calls and that does nothing but this launch ("bare"): what is
+-- between C and that is Lua's own. Medians of nine, in microseconds a graph.
 --
 --   build/tpstream bench/graph.lua                             the device in use
 --   TPSTREAM_DEVICE=cuda build/tpstream bench/graph.lua
@@ -71,13 +72,13 @@ local function spin()
   while not stream:query() do end
 end
 
-local function repetition(work, whole)
+local function repetition(work, whole, wait)
   local total = 0
   for _ = 1, BATCHES do
     local start = now()
     work(BATCH)
     local stop = now()
-    if whole then stream:synchronize() else spin() end
+    if wait then wait() elseif whole then stream:synchronize() else spin() end
     total = total + (whole and now() or stop) - start
   end
   return total / BATCHES / BATCH
@@ -89,15 +90,20 @@ local function median(t)
 end
 
 local function measure(work, whole, peer)
-  local ours, theirs = {}, {}
+  local ours, theirs, bare = {}, {}, {}
   peer = have_raw and on_gpu and peer
   repetition(work, whole)
   if peer then raw.repetition(peer) end
+  local one = peer and raw.caller(peer)
+  local function call(times) for _ = 1, times do one() end end
   for i = 1, REPETITIONS do
     ours[i] = repetition(work, whole)
-    if peer then theirs[i] = raw.repetition(peer) end
+    if peer then
+      theirs[i] = raw.repetition(peer)
+      bare[i] = repetition(call, false, raw.wait)
+    end
   end
-  return median(ours), peer and median(theirs)
+  return median(ours), peer and median(theirs), peer and median(bare)
 end
 
 local function launch_chain(times) for _ = 1, times do chain:launch() end end
@@ -114,13 +120,15 @@ local WORKS = {
 }
 
 print(("%s, %s"):format(tp.current_device():name(), os.date "%Y-%m-%d"))
-print(("%-28s %10s %10s %8s"):format("", "Lua [us]", "C [us]", "ratio"))
+print(("%-28s %10s %10s %8s %10s"):format("", "Lua [us]", "C [us]", "ratio",
+  "bare [us]"))
 tp.with_stream(stream, function()
   for _, work in ipairs(WORKS) do
-    local ours, theirs = measure(work[2], work[3], work[4])
-    print(("%-28s %10.2f %10s %8s"):format(work[1], ours,
+    local ours, theirs, bare = measure(work[2], work[3], work[4])
+    print(("%-28s %10.2f %10s %8s %10s"):format(work[1], ours,
       theirs and ("%.2f"):format(theirs) or "-",
-      theirs and ("%.3f"):format(ours / theirs) or "-"))
+      theirs and ("%.3f"):format(ours / theirs) or "-",
+      bare and not work[3] and ("%.2f"):format(bare) or "-"))
   end
 end)
 

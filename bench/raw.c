@@ -19,6 +19,9 @@
  *   now()              microseconds of the monotonic clock
  *   repetition(name)   microseconds a call, of one repetition
  *   batches(name)      how many batches, and how many calls in each
+ *   caller(name)       a function that makes one call: what a binding that does
+ *                      nothing else costs
+ *   wait()             for the device
  */
 #define _GNU_SOURCE
 #include <cuda_runtime_api.h>
@@ -299,11 +302,32 @@ static int raw_batches(lua_State *L) {
   return 2;
 }
 
+static int call_once(lua_State *L) {
+  ((const work *)lua_touserdata(L, lua_upvalueindex(1)))->run();
+  return 0;
+}
+
+static int raw_wait(lua_State *L) {
+  (void)L;
+  TRY(cudaDeviceSynchronize());
+  return 0;
+}
+
+static int raw_caller(lua_State *L) {
+  const work *w = check_work(L);
+  if (stream == NULL) set_up(NULL);
+  w->run();
+  TRY(cudaDeviceSynchronize());
+  lua_pushlightuserdata(L, (void *)w);
+  lua_pushcclosure(L, call_once, 1);
+  return 1;
+}
+
 __attribute__((visibility("default"))) int luaopen_bench_raw(lua_State *L) {
-  static const luaL_Reg functions[] = {{"now", raw_now},
-                                       {"repetition", raw_repetition},
-                                       {"batches", raw_batches},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"now", raw_now},         {"repetition", raw_repetition},
+      {"batches", raw_batches}, {"caller", raw_caller},
+      {"wait", raw_wait},       {NULL, NULL}};
   luaL_newlib(L, functions);
   return 1;
 }
