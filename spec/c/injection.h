@@ -479,8 +479,12 @@ static void f_graph_destroy(tps_device *d, tps_device_graph *g) {
   inner(d)->face->graph_destroy(inner(d), g);
 }
 
+static void f_times_collect(tps_device *d) {
+  if (inner(d)->face->times_collect) inner(d)->face->times_collect(inner(d));
+}
+
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 62 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 63 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
@@ -523,6 +527,7 @@ static const tps_device_face shell_face = {
     .memory_pin = f_memory_pin,
     .memory_unpin = f_memory_unpin,
     .memory_note = f_memory_note,
+    .times_collect = f_times_collect,
     .copy = f_copy,
     .copy_peer = f_copy_peer,
     .copy_rows = f_copy_rows,

@@ -121,16 +121,14 @@ static int ready_uses(const tps_keep *keep, tps_stream *stream,
   return code;
 }
 
-static int note_uses(tps_op *op, const tps_keep *keep, tps_error *err) {
+static int set_touches(tps_op *op, const tps_keep *keep, tps_error *err) {
   if (tps_op_reserve_touches(op, keep->use_count) != 0)
     return tps_out_of_host_memory(err);
   for (uint32_t i = 0; i < keep->use_count; i++) {
     const tps_use *use = &keep->uses[i];
     op->touches[i] =
         (tps_touch){use->memory->id, use->first, use->bytes, use->access};
-    tps_uses_set(use->memory, op->seq);
   }
-  op->touch_count = keep->use_count;
   return 0;
 }
 
@@ -144,11 +142,21 @@ static void remember(struct tps_graph_parts *parts, tps_stream *stream) {
   parts->last_seq = stream->last_seq;
 }
 
-/* A record that is used again mostly has those of the same graph. */
-static void set_parts(tps_op *op, tps_op_list *ops) {
-  if (op->parts == ops) return;
-  tps_op_list_unref(op->parts);
-  op->parts = tps_op_list_ref(ops);
+/* A record that is used again mostly has the parts and the touches of the same
+ * graph. */
+static int note_uses(tps_op *op, const struct tps_graph_parts *parts,
+                     tps_error *err) {
+  const tps_keep *keep = &parts->keep;
+  if (op->parts != parts->ops) {
+    int code = set_touches(op, keep, err);
+    if (code != 0) return code;
+    tps_op_list_unref(op->parts);
+    op->parts = tps_op_list_ref(parts->ops);
+  }
+  op->touch_count = keep->use_count;
+  for (uint32_t i = 0; i < keep->use_count; i++)
+    tps_uses_set(keep->uses[i].memory, op->seq);
+  return 0;
 }
 
 static int queue(tps_graph *graph, tps_stream *stream, const uint64_t *tokens,
@@ -157,8 +165,7 @@ static int queue(tps_graph *graph, tps_stream *stream, const uint64_t *tokens,
   tps_device *device = graph->device;
   tps_op *op = tps_op_begin(stream, TPS_OP_GRAPH, err);
   if (op == NULL) return TPS_NO_HOST_MEMORY;
-  set_parts(op, parts->ops);
-  int code = note_uses(op, &parts->keep, err);
+  int code = note_uses(op, parts, err);
   uint64_t *promises = NULL;
   if (TPS_UNLIKELY(tps_observing()) && parts->keep.notice_count > 0)
     promises = make_promises(parts->keep.notice_count);
