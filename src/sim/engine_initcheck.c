@@ -13,6 +13,7 @@
 #include "sim/engine_finding.h"
 
 #define LEAST_STACK 256u
+#define WIDE_SPAN 4096u /* costs more to look through than the lanes do */
 #define SOME_ELEMENT 8u /* of accesses that have none of their own */
 
 /* What a thread has written of its stack. */
@@ -151,14 +152,36 @@ static bool check_lane(atomic_uchar *told, const touch *t, unsigned lane,
   return false;
 }
 
+/* What all lanes together span. */
+static void span_of(const touch *t, uint64_t *first, uint64_t *bytes) {
+  const uint64_t *at = t->at;
+  uint64_t least = at[__builtin_ctz(t->lanes)], most = least;
+  if (t->lanes == FULL) { /* vector code */
+    for (unsigned l = 0; l < LANES; l++) {
+      least = at[l] < least ? at[l] : least;
+      most = at[l] > most ? at[l] : most;
+    }
+  } else {
+    for (uint32_t m = t->lanes; m; m &= m - 1) {
+      unsigned l = (unsigned)__builtin_ctz(m);
+      least = at[l] < least ? at[l] : least;
+      most = at[l] > most ? at[l] : most;
+    }
+  }
+  *first = least;
+  *bytes = most - least + t->bytes;
+}
+
 static void in_one(atomic_uchar *told, const touch *t, tps_sim_written *w,
                    bool reads, bool writes) {
-  uint64_t all = t->bytes * LANES;
-  if (reads && t->run) reads = !tps_sim_written_all(w, t->at[0], all);
+  uint64_t first, bytes;
+  span_of(t, &first, &bytes);
+  /* The common cases: all is written, or one piece is. */
+  if (bytes <= WIDE_SPAN && tps_sim_written_all(w, first, bytes)) return;
   for (uint32_t m = reads ? t->lanes : 0; m; m &= m - 1)
     if (check_lane(told, t, (unsigned)__builtin_ctz(m), w)) break;
   if (!writes) return;
-  if (t->run) tps_sim_written_set(w, t->at[0], all);
+  if (t->run) tps_sim_written_set(w, first, bytes);
   for (uint32_t m = t->run ? 0 : t->lanes; m; m &= m - 1)
     tps_sim_written_set(w, t->at[__builtin_ctz(m)], t->bytes);
 }

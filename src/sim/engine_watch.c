@@ -135,6 +135,18 @@ static bool fits_in(const touch *t, uint64_t at, uint64_t size) {
   return size - at >= t->bytes || (t->bytes == 4 && t->order & WATCH_STRONG);
 }
 
+/* Whether all lanes are well inside; vector code. */
+static bool all_inside(const touch *t, uint64_t size) {
+  uint64_t most = 0, bits = 0;
+  if (t->lanes != FULL) return false;
+  EACH_LANE {
+    most = t->at[l] > most ? t->at[l] : most;
+    bits |= t->at[l];
+  }
+  return most < size && size - most >= t->bytes &&
+         (bits & (t->align - 1u)) == 0;
+}
+
 /* Takes the lanes out of `t->lanes` whose bytes are not all in the region. */
 static void keep_inside(touch *t, uint64_t size) {
   uint32_t good = 0;
@@ -143,6 +155,7 @@ static void keep_inside(touch *t, uint64_t size) {
              (t->at[0] & (t->align - 1u)) == 0;
     if (t->run) return;
   }
+  if (all_inside(t, size)) return;
   for (uint32_t m = t->lanes; m; m &= m - 1) {
     unsigned l = (unsigned)__builtin_ctz(m);
     good |= (uint32_t)fits_in(t, t->at[l], size) << l;
