@@ -57,10 +57,11 @@ typedef struct tps_cuda_device {
   pthread_mutex_t lock;       /* held while the device is first used */
   _Atomic(CUcontext) context; /* the primary one; NULL before the first use */
   cudaMemPool_t pool;         /* written before `context` */
-  atomic_schar peers[TPS_CUDA_PEERS]; /* 0 unknown, 1 yes, -1 no */
-  pthread_mutex_t product_lock;       /* for the handle and its stream */
-  struct cublasContext *cublas;       /* NULL before the first product */
-  _Atomic(CUfunction) set_condition;  /* condition.c's; NULL until needed */
+  atomic_schar peers[TPS_CUDA_PEERS];     /* 0 unknown, 1 yes, -1 no */
+  pthread_mutex_t product_lock;           /* for the handle and its stream */
+  struct cublasContext *cublas;           /* NULL before the first product */
+  _Atomic(struct tps_cuda_times *) times; /* times.c's; NULL until needed */
+  _Atomic(CUfunction) set_condition;      /* condition.c's; NULL until needed */
 } tps_cuda_device;
 
 /* Fails with CUDA's number and "<what>: <CUDA's own text>", where <what> is

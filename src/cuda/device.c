@@ -6,6 +6,7 @@
  * GPU takes none of its memory and none of the seconds that a context may cost.
  */
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,7 @@ static int device_synchronize(tps_device *device, tps_error *err) {
 static void device_close(tps_device *device) {
   if (device == NULL) return;
   tps_cuda_product_close(tps_cuda(device));
+  tps_cuda_times_close(tps_cuda(device));
   pthread_mutex_destroy(&tps_cuda(device)->product_lock);
   pthread_mutex_destroy(&tps_cuda(device)->lock);
   free(device);
@@ -156,6 +158,7 @@ static const tps_device_face face = {
     .global_find = tps_cuda_global_find,
     .launch = tps_cuda_launch,
     .stream_notify = tps_cuda_stream_notify,
+    .times_collect = tps_cuda_times_collect,
     .stream_adopt = tps_cuda_stream_adopt,
     .stream_forget = tps_cuda_stream_forget,
     .event_export = tps_cuda_event_export,

@@ -5,6 +5,7 @@
  * and is recorded there only; any device's stream may wait for it.
  */
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 
 #include <string.h>
 
@@ -32,10 +33,11 @@ void tps_cuda_event_destroy(tps_device *device, tps_device_event *event) {
 int tps_cuda_event_record(tps_device *device, tps_device_event *event,
                           tps_device_stream *stream, tps_op *op,
                           tps_error *err) {
-  (void)op;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e = cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaEventRecord");
 }
 

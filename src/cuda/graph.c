@@ -10,6 +10,7 @@
  * comes after the last.
  */
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -500,11 +501,12 @@ int tps_cuda_graph_update(tps_device *device, tps_device_graph *graph,
 int tps_cuda_graph_launch(tps_device *device, tps_device_graph *graph,
                           tps_device_stream *stream, tps_op *op,
                           tps_error *err) {
-  (void)op;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e =
       cudaGraphLaunch(((cuda_graph *)graph)->exec, (cudaStream_t)stream);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaGraphLaunch");
 }
 

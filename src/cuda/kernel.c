@@ -4,6 +4,7 @@
  * Kernels of the CUDA device: finding, asking, launching.
  */
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +154,6 @@ static void add_carveout(cudaLaunchConfig_t *config, unsigned percent) {
 int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
                     const tps_launch *launch, tps_device_stream *stream,
                     tps_op *op, tps_error *err) {
-  (void)op;
   cudaLaunchAttribute attributes[3];
   const uint32_t *g = launch->grid, *b = launch->block;
   cudaLaunchConfig_t config = {.gridDim = {g[0], g[1], g[2]},
@@ -170,6 +170,8 @@ int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
   if (launch->carveout != 0) add_carveout(&config, launch->carveout - 1u);
   if (launch->cluster[0] != 0)
     e = add_cluster(&config, kernel, launch->cluster);
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   if (e == cudaSuccess) e = cudaLaunchKernelExC(&config, kernel, launch->argv);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaLaunchKernelExC");
 }

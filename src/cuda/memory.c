@@ -6,6 +6,7 @@
  * unified: one address means the same bytes to the host and to every device.
  */
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 
 static void *pointer(uint64_t address) { return (void *)(uintptr_t)address; }
 
@@ -131,11 +132,12 @@ int tps_cuda_memory_unpin(tps_device *device, tps_pin kind, void *host,
 int tps_cuda_copy(tps_device *device, uint64_t to, uint64_t from,
                   uint64_t bytes, tps_device_stream *stream, tps_op *op,
                   tps_error *err) {
-  (void)op;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e = cudaMemcpyAsync(pointer(to), pointer(from), bytes,
                                   cudaMemcpyDefault, (cudaStream_t)stream);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   if (e == cudaSuccess) return 0;
   return tps_cuda_fail(err, e, "cudaMemcpyAsync of %llu bytes",
                        (unsigned long long)bytes);
@@ -144,13 +146,14 @@ int tps_cuda_copy(tps_device *device, uint64_t to, uint64_t from,
 int tps_cuda_copy_peer(tps_device *device, uint64_t to, tps_device *to_device,
                        uint64_t from, tps_device *from_device, uint64_t bytes,
                        tps_device_stream *stream, tps_op *op, tps_error *err) {
-  (void)op;
   tps_cuda_open_way(to_device, from_device);
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e =
       cudaMemcpyPeerAsync(pointer(to), to_device->ordinal, pointer(from),
                           from_device->ordinal, bytes, (cudaStream_t)stream);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   if (e == cudaSuccess) return 0;
   return tps_cuda_fail(err, e, "cudaMemcpyPeerAsync of %llu bytes",
                        (unsigned long long)bytes);
@@ -172,11 +175,11 @@ int tps_cuda_copy_rows(tps_device *device, uint64_t to, tps_device *to_device,
                        uint64_t from, tps_device *from_device,
                        const tps_rows *rows, tps_device_stream *stream,
                        tps_op *op, tps_error *err) {
-  (void)op;
   cudaStream_t s = (cudaStream_t)stream;
   tps_cuda_open_way(to_device, from_device);
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e =
       to_device == from_device
           ? cudaMemcpy2DAsync(pointer(to), rows->to_pitch, pointer(from),
@@ -184,6 +187,7 @@ int tps_cuda_copy_rows(tps_device *device, uint64_t to, tps_device *to_device,
                               cudaMemcpyDefault, s)
           : rows_between(to_device, pointer(to), from_device, pointer(from),
                          rows, s);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   if (e == cudaSuccess) return 0;
   return tps_cuda_fail(err, e, "copying %llu rows of %llu bytes",
                        (unsigned long long)rows->count,
@@ -264,12 +268,12 @@ static int fill_halves(const tps_cuda_driver *driver, uint64_t to,
 int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
                   unsigned width, uint64_t count, tps_device_stream *stream,
                   tps_op *op, tps_error *err) {
-  (void)op;
   const tps_cuda_driver *driver = &tps_cuda(device)->driver;
   cudaStream_t s = (cudaStream_t)stream;
   uint64_t bytes = width * count;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   narrow(&pattern, &width, &count);
   if (width == 8) code = fill_halves(driver, to, pattern, count, s);
   else if (width == 4)
@@ -278,6 +282,7 @@ int tps_cuda_fill(tps_device *device, uint64_t to, uint64_t pattern,
     code = (int)driver->fill16(to, (unsigned short)pattern, count, s);
   else
     code = (int)cudaMemsetAsync(pointer(to), (int)(pattern & 0xff), count, s);
+  tps_cuda_times_end(device, span, stream, code == 0);
   if (code == 0) return 0;
   return tps_cuda_fail(err, code, "filling %llu bytes",
                        (unsigned long long)bytes);

@@ -16,6 +16,7 @@
 #include "base/dtype.h"
 #include "base/library.h"
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 #include "device/info.h"
 
 typedef struct cublasContext *handle_t;
@@ -221,7 +222,6 @@ int tps_cuda_multiply(tps_device *device, const tps_product *p,
                       tps_device_stream *stream, tps_op *op, tps_error *err) {
   tps_cuda_device *self = tps_cuda(device);
   int from = TYPE_32F, to = TYPE_32F;
-  (void)op;
   const library *l = get_library();
   if (l == NULL || !type_of(p->a.dtype, &from) || !type_of(p->c.dtype, &to))
     return unsupported(err);
@@ -230,9 +230,11 @@ int tps_cuda_multiply(tps_device *device, const tps_product *p,
   pthread_mutex_lock(&self->product_lock);
   code = make_handle(self, l, err);
   if (code == 0) {
+    tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
     int status = l->set_stream(self->cublas, (cudaStream_t)stream);
     if (status == STATUS_OK) status = call(l, self->cublas, p, from, to);
     code = answer(status, err);
+    tps_cuda_times_end(device, span, stream, code == 0);
   }
   pthread_mutex_unlock(&self->product_lock);
   return code;

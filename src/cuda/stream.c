@@ -4,6 +4,7 @@
  * Streams of the CUDA device, and the waiting that streams and events share.
  */
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -109,11 +110,12 @@ int tps_cuda_stream_synchronize(tps_device *device, tps_device_stream *stream,
 int tps_cuda_stream_wait_event(tps_device *device, tps_device_stream *stream,
                                tps_device_event *event, tps_op *op,
                                tps_error *err) {
-  (void)op;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e =
       cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaStreamWaitEvent");
 }
 
@@ -140,13 +142,14 @@ static void CUDART_CB deliver(void *data) {
 int tps_cuda_stream_notify(tps_device *device, tps_device_stream *stream,
                            void (*notify)(void *data, bool failed), void *data,
                            tps_op *op, tps_error *err) {
-  (void)op;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   notice *n = malloc(sizeof *n);
   if (n == NULL) return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   *n = (notice){notify, data};
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e = cudaLaunchHostFunc((cudaStream_t)stream, deliver, n);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   if (e == cudaSuccess) return 0;
   free(n);
   return tps_cuda_fail(err, e, "cudaLaunchHostFunc");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cuda/cuda.h"
+#include "cuda/times.h"
 
 struct tps_device_array {
   cudaArray_t handle;
@@ -141,12 +142,13 @@ int tps_cuda_array_copy(tps_device *device, tps_device_array *array,
   struct cudaMemcpy3DParms p = {
       .extent = {s->width, tps_array_rows(s), tps_array_slices(s)},
       .kind = cudaMemcpyDefault};
-  (void)op;
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   if (to_array) p.srcPtr = linear, p.dstArray = array->handle;
   else p.srcArray = array->handle, p.dstPtr = linear;
+  tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
   cudaError_t e = cudaMemcpy3DAsync(&p, (cudaStream_t)stream);
+  tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaMemcpy3DAsync");
 }
 

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * Times of operations, between the device's clock and the host's. Now and then
+ * both are read at once, by an event on a stream of its own: a base. The events
+ * around an operation are measured from the latest base, since cudart gives a
+ * float of milliseconds, precise over a short while only; between two bases times
+ * are interpolated, so that what came earlier on the device is earlier here, too,
+ * and the clocks do not drift apart. So nothing is told before the next base.
+ *
+ * An operation that waits for the host is no obstacle: a base waits for none. */
+#include "cuda/times.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define BASE_NS 1000000000u /* from one base to the next, at least */
+#define TRIES 5             /* for a base: the quickest counts */
+#define MANY 64u    /* pending: some are asked about at each operation */
+#define HEAP 65536u /* found: are told */
+#define KEPT 1024u  /* spans, when nobody wants times any more */
+
+struct tps_cuda_span {
+  struct tps_cuda_span *next;
+  tps_op *op; /* a reference */
+  cudaEvent_t start, end;
+  bool point; /* the start is the end */
+};
+
+/* Both clocks at one moment; the device's begins with the first base. */
+typedef struct base {
+  double device_ns;
+  uint64_t host_ns;
+} base;
+
+typedef struct found {
+  tps_op *op; /* a reference */
+  double started, finished;
+} found;
+
+struct tps_cuda_times {
+  pthread_mutex_t lock;
+  cudaStream_t stream; /* of the bases; NULL until needed */
+  cudaEvent_t latest, spare;
+  base *bases;
+  size_t base_count, base_capacity;
+  tps_cuda_span *pending, *pending_last, *idle;
+  size_t pending_count, idle_count;
+  found *found;
+  size_t found_count, found_capacity;
+};
+
+static struct tps_cuda_times *times_of(tps_device *device) {
+  return atomic_load_explicit(&tps_cuda(device)->times, memory_order_acquire);
+}
+
+/* What other code captures on this thread is not ours to spoil. */
+static enum cudaStreamCaptureMode relax(void) {
+  enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  return mode;
+}
+
+static void unrelax(enum cudaStreamCaptureMode mode) {
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  cudaGetLastError();
+}
+
+/* ---- spans --------------------------------------------------------------- */
+
+static void free_span(tps_cuda_span *span) {
+  if (span->start != NULL) cudaEventDestroy(span->start);
+  if (span->end != NULL) cudaEventDestroy(span->end);
+  free(span);
+}
+
+static tps_cuda_span *new_span(void) {
+  tps_cuda_span *span = calloc(1, sizeof *span);
+  if (span == NULL) return NULL;
+  if (cudaEventCreateWithFlags(&span->start, cudaEventDefault) == cudaSuccess &&
+      cudaEventCreateWithFlags(&span->end, cudaEventDefault) == cudaSuccess)
+    return span;
+  free_span(span);
+  return NULL;
+}
+
+/* An event that is still to come may be recorded again. */
+static void give_span(struct tps_cuda_times *t, tps_cuda_span *span) {
+  tps_op_unref(span->op);
+  span->op = NULL;
+  span->next = t->idle;
+  t->idle = span;
+  t->idle_count++;
+}
+
+static tps_cuda_span *take_span(struct tps_cuda_times *t, tps_op *op) {
+  tps_cuda_span *span = t->idle;
+  if (span != NULL) {
+    t->idle = span->next;
+    t->idle_count--;
+  } else {
+    span = new_span();
+    if (span == NULL) return NULL;
+  }
+  span->next = NULL;
+  span->op = tps_op_ref(op);
+  span->point = op->kind == TPS_OP_RECORD;
+  return span;
+}
+
+static void put_pending(struct tps_cuda_times *t, tps_cuda_span *span) {
+  span->next = NULL;
+  if (t->pending != NULL) t->pending_last->next = span;
+  else t->pending = span;
+  t->pending_last = span;
+  t->pending_count++;
+}
+
+static tps_cuda_span *take_pending(struct tps_cuda_times *t) {
+  tps_cuda_span *span = t->pending;
+  t->pending = span->next;
+  t->pending_count--;
+  return span;
+}
+
+static void drop_pending(struct tps_cuda_times *t) {
+  while (t->pending != NULL) give_span(t, take_pending(t));
+}
+
+/* ---- finding out --------------------------------------------------------- */
+
+static bool measure(const struct tps_cuda_times *t, cudaEvent_t event,
+                    double *device_ns) {
+  float ms = 0;
+  if (cudaEventElapsedTime(&ms, t->latest, event) != cudaSuccess) return false;
+  *device_ns = t->bases[t->base_count - 1].device_ns + (double)ms * 1e6;
+  return true;
+}
+
+/* Of a span that has ended. */
+static void find(struct tps_cuda_times *t, tps_cuda_span *span) {
+  found f = {.op = span->op};
+  if (t->found_count == t->found_capacity) {
+    size_t capacity = 2 * t->found_capacity + 256;
+    found *more = realloc(t->found, capacity * sizeof *more);
+    if (more == NULL) return;
+    t->found = more;
+    t->found_capacity = capacity;
+  }
+  if (!measure(t, span->start, &f.started)) return;
+  f.finished = f.started;
+  if (!span->point && !measure(t, span->end, &f.finished)) return;
+  span->op = NULL;
+  t->found[t->found_count++] = f;
+}
+
+/* Asks about so many, those that have waited longest first. After a fault there
+ * is no answer. */
+static void look(struct tps_cuda_times *t, size_t most) {
+  for (; most > 0 && t->pending != NULL; most--) {
+    tps_cuda_span *span = take_pending(t);
+    cudaError_t e = cudaEventQuery(span->point ? span->start : span->end);
+    if (e == cudaErrorNotReady) {
+      put_pending(t, span);
+      continue;
+    }
+    if (e == cudaSuccess) find(t, span);
+    give_span(t, span);
+    if (e == cudaSuccess) continue;
+    drop_pending(t);
+    return;
+  }
+}
+
+/* ---- bases --------------------------------------------------------------- */
+
+static bool prepare(struct tps_cuda_times *t) {
+  if (t->stream != NULL) return true;
+  return cudaEventCreateWithFlags(&t->latest, cudaEventDefault) ==
+             cudaSuccess &&
+         cudaEventCreateWithFlags(&t->spare, cudaEventDefault) == cudaSuccess &&
+         cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) ==
+             cudaSuccess;
+}
+
+/* Records `event` and tells between what times of the host's that was. */
+static bool strike(const struct tps_cuda_times *t, cudaEvent_t event,
+                   uint64_t *from, uint64_t *to) {
+  *from = tps_now_ns();
+  if (cudaEventRecord(event, t->stream) != cudaSuccess ||
+      cudaEventSynchronize(event) != cudaSuccess)
+    return false;
+  *to = tps_now_ns();
+  return true;
+}
+
+/* The next base, of the event `spare` as it is at the end: the quickest of some
+ * tries says most exactly when it was, and how long it was before the last. */
+static bool next_base(struct tps_cuda_times *t, base *out) {
+  uint64_t best = UINT64_MAX;
+  double best_ns = 0;
+  for (int i = 0; i < TRIES; i++) {
+    uint64_t from, to;
+    if (!strike(t, t->spare, &from, &to) ||
+        !measure(t, t->spare, &out->device_ns))
+      return false;
+    if (to - from >= best) continue;
+    best = to - from;
+    best_ns = out->device_ns;
+    out->host_ns = from + best / 2;
+  }
+  out->host_ns += (uint64_t)(out->device_ns - best_ns);
+  return true;
+}
+
+static void swap_events(struct tps_cuda_times *t) {
+  cudaEvent_t event = t->latest;
+  t->latest = t->spare;
+  t->spare = event;
+}
+
+/* The first one, with whose event the device's time begins. */
+static bool first_base(struct tps_cuda_times *t, base *out) {
+  uint64_t best = UINT64_MAX;
+  for (int i = 0; i < TRIES; i++) {
+    uint64_t from, to;
+    if (!strike(t, t->spare, &from, &to)) return false;
+    if (to - from >= best) continue;
+    best = to - from;
+    out->host_ns = from + best / 2;
+    swap_events(t);
+  }
+  out->device_ns = 0;
+  return true;
+}
+
+static bool make_base(struct tps_cuda_times *t) {
+  base fresh;
+  if (t->base_count == t->base_capacity) {
+    size_t capacity = 2 * t->base_capacity + 64;
+    base *more = realloc(t->bases, capacity * sizeof *more);
+    if (more == NULL) return false;
+    t->bases = more;
+    t->base_capacity = capacity;
+  }
+  if (t->base_count == 0) {
+    if (!first_base(t, &fresh)) return false;
+  } else {
+    if (!next_base(t, &fresh)) return false;
+    swap_events(t);
+  }
+  t->bases[t->base_count++] = fresh;
+  return true;
+}
+
+/* ---- telling ------------------------------------------------------------- */
+
+/* The host's time, between the two bases around it; before the first and after
+ * the last the clocks are taken to run alike. */
+static uint64_t to_host(const struct tps_cuda_times *t, double device_ns) {
+  size_t i = t->base_count - 1;
+  while (i > 0 && t->bases[i].device_ns > device_ns) i--;
+  const base *a = &t->bases[i];
+  double rate = 1;
+  if (i + 1 < t->base_count && a[1].device_ns > a->device_ns)
+    rate = ((double)a[1].host_ns - (double)a->host_ns) /
+           (a[1].device_ns - a->device_ns);
+  return (uint64_t)((int64_t)a->host_ns +
+                    (int64_t)((device_ns - a->device_ns) * rate));
+}
+
+/* A base is right to some microseconds: nothing begins before it was queued. */
+static void tell(struct tps_cuda_times *t) {
+  for (size_t i = 0; i < t->found_count; i++) {
+    const found *f = &t->found[i];
+    uint64_t started = to_host(t, f->started);
+    uint64_t finished = to_host(t, f->finished);
+    if (started < f->op->queued_ns) started = f->op->queued_ns;
+    if (finished < started) finished = started;
+    atomic_store_explicit(&f->op->started_ns, started, memory_order_relaxed);
+    atomic_store_explicit(&f->op->finished_ns, finished, memory_order_relaxed);
+    atomic_store_explicit(&f->op->state, TPS_OP_DONE, memory_order_release);
+    tps_watch_ran(f->op, NULL, started, finished);
+    tps_op_unref(f->op);
+  }
+  t->found_count = 0;
+}
+
+/* Once what there was is told, only the latest base counts. */
+static void forget_bases(struct tps_cuda_times *t) {
+  if (t->base_count < 2 || t->found_count > 0) return;
+  t->bases[0] = t->bases[t->base_count - 1];
+  t->base_count = 1;
+}
+
+/* A base that is neither missing nor old; false: there can be none. */
+static bool keep_time(struct tps_cuda_times *t) {
+  uint64_t now = tps_now_ns();
+  if (t->base_count > 0 && t->found_count < HEAP &&
+      now - t->bases[t->base_count - 1].host_ns < BASE_NS)
+    return true;
+  if (!prepare(t)) return false;
+  if (t->base_count > 0) look(t, t->pending_count);
+  if (!make_base(t)) return t->base_count > 0;
+  tell(t);
+  return true;
+}
+
+/* ---- the face ------------------------------------------------------------ */
+
+/* Made at the first operation that is timed. */
+static struct tps_cuda_times *need_times(tps_cuda_device *self) {
+  struct tps_cuda_times *t =
+      atomic_load_explicit(&self->times, memory_order_acquire);
+  if (t != NULL) return t;
+  pthread_mutex_lock(&self->lock);
+  t = atomic_load_explicit(&self->times, memory_order_relaxed);
+  if (t == NULL) t = calloc(1, sizeof *t);
+  if (t != NULL &&
+      atomic_load_explicit(&self->times, memory_order_relaxed) == NULL) {
+    pthread_mutex_init(&t->lock, NULL);
+    atomic_store_explicit(&self->times, t, memory_order_release);
+  }
+  pthread_mutex_unlock(&self->lock);
+  return t;
+}
+
+static bool is_captured(cudaStream_t stream) {
+  enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaError_t e = cudaStreamIsCapturing(stream, &status);
+  if (e != cudaSuccess) cudaGetLastError();
+  return e != cudaSuccess || status != cudaStreamCaptureStatusNone;
+}
+
+static tps_cuda_span *span_for(struct tps_cuda_times *t, tps_op *op) {
+  tps_cuda_span *span = NULL;
+  enum cudaStreamCaptureMode mode = relax();
+  pthread_mutex_lock(&t->lock);
+  if (keep_time(t)) {
+    if (t->pending_count > MANY) look(t, 2);
+    span = take_span(t, op);
+  }
+  pthread_mutex_unlock(&t->lock);
+  unrelax(mode);
+  return span;
+}
+
+static void give_up(struct tps_cuda_times *t, tps_cuda_span *span) {
+  pthread_mutex_lock(&t->lock);
+  give_span(t, span);
+  pthread_mutex_unlock(&t->lock);
+}
+
+tps_cuda_span *tps_cuda_times_first(tps_device *device,
+                                    tps_device_stream *stream, tps_op *op) {
+  if (op->queued_ns == 0 || is_captured((cudaStream_t)stream)) return NULL;
+  struct tps_cuda_times *t = need_times(tps_cuda(device));
+  tps_cuda_span *span = t != NULL ? span_for(t, op) : NULL;
+  if (span == NULL ||
+      cudaEventRecord(span->start, (cudaStream_t)stream) == cudaSuccess)
+    return span;
+  cudaGetLastError(); /* the operation itself will say what is wrong */
+  give_up(t, span);
+  return NULL;
+}
+
+void tps_cuda_times_last(tps_device *device, tps_cuda_span *span,
+                         tps_device_stream *stream, bool queued) {
+  struct tps_cuda_times *t = times_of(device);
+  if (queued && !span->point &&
+      cudaEventRecord(span->end, (cudaStream_t)stream) != cudaSuccess) {
+    cudaGetLastError();
+    queued = false;
+  }
+  pthread_mutex_lock(&t->lock);
+  if (queued) put_pending(t, span);
+  else give_span(t, span);
+  pthread_mutex_unlock(&t->lock);
+}
+
+/* What nobody will ask about, and more than a few events, goes. */
+static void tidy(struct tps_cuda_times *t) {
+  drop_pending(t);
+  forget_bases(t);
+  while (t->idle_count > KEPT) {
+    tps_cuda_span *span = t->idle;
+    t->idle = span->next;
+    t->idle_count--;
+    free_span(span);
+  }
+}
+
+void tps_cuda_times_collect(tps_device *device) {
+  struct tps_cuda_times *t = times_of(device);
+  if (t == NULL || tps_cuda_use(device, NULL) != 0) return;
+  enum cudaStreamCaptureMode mode = relax();
+  pthread_mutex_lock(&t->lock);
+  if (t->base_count > 0) {
+    look(t, t->pending_count);
+    if (t->found_count > 0) {
+      make_base(t); /* without, what there is has to do */
+      tell(t);
+    }
+  }
+  if (!tps_watched(TPS_WATCH_TIMES)) tidy(t);
+  pthread_mutex_unlock(&t->lock);
+  unrelax(mode);
+}
+
+void tps_cuda_times_close(tps_cuda_device *self) {
+  struct tps_cuda_times *t =
+      atomic_load_explicit(&self->times, memory_order_acquire);
+  if (t == NULL) return;
+  drop_pending(t);
+  for (size_t i = 0; i < t->found_count; i++) tps_op_unref(t->found[i].op);
+  while (t->idle != NULL) {
+    tps_cuda_span *span = t->idle;
+    t->idle = span->next;
+    free_span(span);
+  }
+  if (t->latest != NULL) cudaEventDestroy(t->latest);
+  if (t->spare != NULL) cudaEventDestroy(t->spare);
+  if (t->stream != NULL) cudaStreamDestroy(t->stream);
+  pthread_mutex_destroy(&t->lock);
+  free(t->found);
+  free(t->bases);
+  free(t);
+  atomic_store_explicit(&self->times, NULL, memory_order_relaxed);
+}
