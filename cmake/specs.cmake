@@ -116,7 +116,7 @@ function(tps_lua_spec file)
     return()
   endif()
   if(NOT TPS_SANITIZE AND
-     NOT name MATCHES "^(examples|host|host_lua|injection)$")
+     NOT name MATCHES "^(check_command|examples|host|host_lua|injection)$")
     tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}
                   ${TPS_LUA54} spec/${base})
   endif()

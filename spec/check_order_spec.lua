@@ -447,7 +447,7 @@ describe("memory:", function()
     end)
   end)
 
-  it("later writes come before the first use on another stream, not the next", function()
+  it("later writes come before the first use on another stream only", function()
     local function used(times)
       return function()
         local a <close> = tp.Stream()

@@ -1,0 +1,150 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- tpstream --check: what it prints, and exit statuses. The example of docs/checking.md
+-- is run, too: with TPS_WRITE_DOCS=1 the page gets what is printed.
+local files = require "spec.support.files"
+local run = require "spec.support.run"
+
+local COMMAND = assert(os.getenv "TPS_BUILD") .. "/tpstream"
+local PAGE = "docs/checking.md"
+
+-- Runs demo.lua with that text, in a folder of its own.
+local function check(option, text, arguments)
+  local folder = os.tmpname()
+  os.remove(folder)
+  assert(os.execute(("mkdir '%s'"):format(folder)))
+  files.write(folder .. "/demo.lua", text)
+  local r = run.command({ "sh", "-c", ("cd '%s' && exec '%s' %s demo.lua %s"):format(
+    folder, COMMAND, option, arguments or "") })
+  os.execute(("rm -r '%s'"):format(folder))
+  return r
+end
+
+local HEAD = [[
+local tp = require "tpstream"
+local s, t = tp.Stream(), tp.Stream()
+local x = tp.zeros("i32", 100)
+]]
+local BAD = HEAD .. [[
+tp.with_stream(s, x.fill, x, 1)
+tp.with_stream(t, x.fill, x, 2)
+]]
+local GOOD = HEAD .. [[
+tp.with_stream(s, x.fill, x, 1)
+t:wait_stream(s)
+tp.with_stream(t, x.fill, x, 2)
+]]
+local REPORT = [[
+========= Missing order between two writes of int32[100] made at demo.lua:3, ]]
+  .. [[elements 1 to 100
+=========     write  fill on stream 1, demo.lua:4
+=========     write  fill on stream 2, demo.lua:5
+=========     missing: nothing makes stream 2 wait for that work of stream 1
+=========     add s2:wait_stream(s1) before demo.lua:5, or e = s1:record_event() ]]
+  .. [[after demo.lua:4 and s2:wait_event(e) before demo.lua:5
+=========
+]]
+
+describe("tpstream --check", function()
+  it("prints what it finds and how much, and ends with status 4", function()
+    for _, option in ipairs { "--check", "--check=order", "--check=race,order" } do
+      local r = check(option, BAD)
+      assert.equal(REPORT .. "========= ERROR SUMMARY: 1 error\n", r.stderr)
+      assert.equal("", r.stdout)
+      assert.equal(4, r.status)
+    end
+  end)
+
+  it("says so when there is nothing", function()
+    for _, option in ipairs { "--check", "--check=order" } do
+      local r = check(option, GOOD)
+      assert.equal("========= ERROR SUMMARY: 0 errors\n", r.stderr)
+      assert.equal(0, r.status)
+    end
+    assert.equal("========= ERROR SUMMARY: 0 errors\n", check("--check=race", BAD).stderr)
+    assert.equal("", check("", BAD).stderr)
+  end)
+
+  it("counts what it finds again", function()
+    local r = check("--check", HEAD .. [[
+for i = 1, 3 do
+  tp.with_stream(s, x.fill, x, 1)
+  tp.with_stream(t, x.fill, x, 2)
+end]])
+    assert.matches("\n=========\n========= 5 times: Missing order between two writes of "
+      .. "int32%[100%] made at demo.lua:3, elements 1 to 100\n"
+      .. "========= ERROR SUMMARY: 1 error\n$", r.stderr)
+    assert.equal(4, r.status)
+  end)
+
+  it("leaves a script's own status, and takes the place of 0", function()
+    local function status(text) return check("--check=order", text) end
+    for text, expected in pairs {
+      ["os.exit(0)"] = 4, ["os.exit()"] = 4, ["os.exit(true)"] = 4,
+      ["os.exit(0, true)"] = 4, ["os.exit(3)"] = 3, ["os.exit(false)"] = 1,
+      ["coroutine.wrap(function() os.exit(0) end)()"] = 4,
+    } do
+      local r = status(BAD .. text)
+      assert.equal(expected, r.status, text)
+      assert.equal(REPORT .. "========= ERROR SUMMARY: 1 error\n", r.stderr, text)
+    end
+    local r = status(BAD .. "error 'wrong'")
+    assert.equal(1, r.status)
+    assert.matches("wrong.*stack traceback.*========= ERROR SUMMARY: 1 error\n$",
+      r.stderr)
+    assert.equal(0, status(GOOD .. "os.exit(0)").status)
+    assert.equal(0, status("").status)
+  end)
+
+  it("goes on when a script stops what it has started itself", function()
+    local r = check("--check=order", HEAD .. [[
+tp.check.start()
+print(#tp.check.stop())
+tp.with_stream(s, x.fill, x, 1)
+tp.with_stream(t, x.fill, x, 2)
+print(#tp.check.reports())]])
+    assert.equal("0\n1\n", r.stdout)
+    assert.matches("ERROR SUMMARY: 1 error\n$", r.stderr)
+    assert.equal(4, r.status)
+  end)
+
+  it("refuses what is no check", function()
+    local names = "there are order, memory, race, init, barrier"
+    for option, name in pairs { ["--check=orders"] = "orders", ["--check="] = "",
+      ["--check=order,"] = "", ["--check=order,x"] = "x" } do
+      local r = check(option, GOOD)
+      assert.equal(2, r.status)
+      assert.equal(("%s: no check is called '%s'; %s\nusage: %s [options] [script "
+        .. "[args]] (--help tells more)\n"):format(COMMAND, name, names, COMMAND),
+        r.stderr)
+    end
+  end)
+
+  it("has nothing to say of the examples", function()
+    local r = run.command { "sh", "-c", ("'%s' --check=order examples/pipeline.lua"):format(
+      COMMAND) }
+    assert.equal(0, r.status, r.stderr)
+    assert.matches("ERROR SUMMARY: 0 errors\n$", r.stderr)
+  end)
+end)
+
+describe(PAGE, function()
+  it("shows what its example prints", function()
+    local page = files.read(PAGE)
+    local program, before, shown = page:match "```lua\n(.-)```\n(.-)```text\n(.-)```"
+    local r = check("--check=order", program)
+    if os.getenv "TPS_WRITE_DOCS" then
+      local from, to = page:find(before .. "```text\n" .. shown, 1, true)
+      files.write(PAGE, page:sub(1, from - 1) .. before .. "```text\n" .. r.stderr
+        .. page:sub(to + 1))
+      return
+    end
+    assert.equal(shown, r.stderr)
+    assert.equal(4, r.status)
+    local fixed = page:match("Three calls.-```lua\n(.-)```")
+    local after = check("--check=order", fixed)
+    assert.equal("========= ERROR SUMMARY: 0 errors\n", after.stderr)
+    assert.equal("3.0\n", after.stdout)
+  end)
+end)
