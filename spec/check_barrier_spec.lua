@@ -98,6 +98,14 @@ __global__ void waiting(int *p) {
   else __syncwarp(0xffffffff); // @waiting
   p[threadIdx.x] = 1;
 }
+__global__ void raw(int *p) {
+  __shared__ unsigned long long object;
+  unsigned at = (unsigned)__cvta_generic_to_shared(&object);
+  object = 0;
+  __syncthreads();
+  asm volatile("{ .reg .b64 t; mbarrier.arrive.shared.b64 t, [%0]; }" // @raw
+               ::"r"(at) : "memory");
+}
 }
 ]=]
 
@@ -230,6 +238,12 @@ describe("the barrier check, before a fault", function()
       "thread (16,0,0) in block (0,0,0)")
     assert.truthy(text:find(
       "lanes 0xffff0000 waits? for lanes 0x0000ffff"))
+  end)
+
+  it("tells an mbarrier that was never initialised", function()
+    local text = found 'k("raw", { 1, 32 }, b)'
+    assert.truthy(text:find(ERROR .. "Missing init\n    at raw", 1, true))
+    assert.truthy(text:find("the mbarrier is not initialised", 1, true))
   end)
 
   it("tells counts that are no multiple of a warp", function()

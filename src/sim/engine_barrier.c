@@ -9,9 +9,9 @@
  * Operands: the number a, the count b, a predicate c; result d. imm: what to
  * do.
  */
-#include "sim/engine_synccheck.h"
-
 #include <stdio.h>
+
+#include "sim/engine_synccheck.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -103,21 +103,13 @@ static void check_aligned(engine *e, const insn *i, uint32_t mask,
   }
 }
 
-_Noreturn static void bad_argument(engine *e, const insn *i, int lane,
-                                   const char *what) {
-  tps_sim_tell_sync(e, i, e->warp, lane, "Invalid arguments", what);
-  tps_sim_fault(e, i, lane, TPS_ILLEGAL_INSTRUCTION, "%s", what);
-}
-
 static uint32_t count_of(engine *e, const insn *i, unsigned lane) {
   if (i->b == NO_OPERAND) return 0;
   uint32_t count = row32(e, i->b)[lane];
-  if (count == 0 || count % LANES) {
-    char what[80];
-    snprintf(what, sizeof what,
-             "barrier for %u threads (a multiple of 32 is needed)", count);
-    bad_argument(e, i, (int)lane, what);
-  }
+  if (count == 0 || count % LANES)
+    tps_sim_sync_fault(
+        e, i, (int)lane, TPS_ILLEGAL_INSTRUCTION, "Invalid arguments",
+        "barrier for %u threads (a multiple of 32 is needed)", count);
   return count;
 }
 
@@ -143,11 +135,10 @@ static void arrive(engine *e, const insn *i, unsigned id, uint32_t lanes,
 HANDLER(barrier) {
   const uint32_t *ids = row32(e, i->a);
   unsigned lane = (unsigned)__builtin_ctz(mask), id = ids[lane];
-  if (id >= BARRIERS) {
-    char what[80];
-    snprintf(what, sizeof what, "barrier %u (there are 16, from 0 to 15)", id);
-    bad_argument(e, i, (int)lane, what);
-  }
+  if (id >= BARRIERS)
+    tps_sim_sync_fault(e, i, (int)lane, TPS_ILLEGAL_INSTRUCTION,
+                       "Invalid arguments",
+                       "barrier %u (there are 16, from 0 to 15)", id);
   uint32_t others = e->group->mask & ~mask, same = 0;
   if (others) tps_sim_split(e->warp, e->group, others)->pc = i + 1;
   for (unsigned l = 0; l < LANES; l++) same |= (uint32_t)(ids[l] == id) << l;

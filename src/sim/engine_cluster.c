@@ -9,6 +9,7 @@
  * block of rank 0.
  */
 #include "sim/engine_core.h"
+#include "sim/engine_synccheck.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -202,16 +203,18 @@ void tps_sim_cluster_exit(engine *e, uint32_t lanes) {
 }
 
 _Noreturn static void out_of_order(engine *e, const insn *i, uint32_t lanes,
-                                   const char *what) {
-  tps_sim_fault(e, i, __builtin_ctz(lanes), TPS_LAUNCH_FAILED,
-                "the thread %s at the cluster's barrier", what);
+                                   const char *title, const char *what) {
+  tps_sim_sync_fault(e, i, __builtin_ctz(lanes), TPS_LAUNCH_FAILED, title,
+                     "the thread %s at the cluster's barrier", what);
 }
 
 HANDLER(cluster_arrive) {
   cluster *c = e->block->cluster;
   warp *w = e->warp;
   uint32_t again = mask & w->cluster_arrived;
-  if (again) out_of_order(e, i, again, "arrives again without having waited");
+  if (again)
+    out_of_order(e, i, again, "Missing wait",
+                 "arrives again without having waited");
   w->cluster_arrived |= mask;
   w->cluster_phase = (w->cluster_phase & ~mask) | (c->phase ? mask : 0);
   c->arrived += (uint32_t)__builtin_popcount(mask);
@@ -224,7 +227,9 @@ HANDLER(cluster_wait) {
   warp *w = e->warp;
   group *g = e->group;
   uint32_t missing = mask & ~w->cluster_arrived, others = g->mask & ~mask;
-  if (missing) out_of_order(e, i, missing, "waits without having arrived");
+  if (missing)
+    out_of_order(e, i, missing, "Missing arrival",
+                 "waits without having arrived");
   uint32_t done = mask & released(c, w);
   w->cluster_arrived &= ~done;
   atomic_thread_fence(memory_order_seq_cst);

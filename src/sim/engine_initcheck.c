@@ -92,9 +92,10 @@ static bool is_library(const touch *t) {
 static void tell(atomic_uchar *told, const touch *t, unsigned lane,
                  uint64_t offset, unsigned bytes) {
   static const char *const spaces[] = {"__global__", "__shared__", "__local__"};
-  uint64_t base = t->place == WATCH_GLOBAL ? t->memory->base : 0;
+  uint64_t address = offset;
   unsigned char bit = (unsigned char)(1u << t->place);
   finding f;
+  if (t->place == WATCH_GLOBAL) address += t->memory->base;
   told += t->i - t->e->launch->kernel->insns;
   if (t->place == WATCH_SHARED && is_library(t)) return;
   if (atomic_fetch_or(told, bit) & bit) return;
@@ -103,10 +104,9 @@ static void tell(atomic_uchar *told, const touch *t, unsigned lane,
                         spaces[t->place], bytes);
   tps_sim_finding_at(&f, t->e, t->i);
   tps_sim_finding_by(&f, t->e, t->e->warp, lane);
-  tps_sim_finding_add(&f, "Address 0x%llx",
-                      (unsigned long long)(base + offset));
+  tps_sim_finding_add(&f, "Address 0x%llx", (unsigned long long)address);
   if (t->place == WATCH_GLOBAL)
-    tps_sim_finding_memory(&f, t->memory, base + offset, bytes);
+    tps_sim_finding_memory(&f, t->memory, address, bytes);
   tps_sim_finding_tell(&f, t->e);
 }
 

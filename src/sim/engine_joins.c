@@ -139,7 +139,7 @@ static bool turn_edges(graph *g) {
     }
   for (uint32_t k = 0; k <= g->count; k++) g->edge_at[k + 1] += g->edge_at[k];
   uint32_t *fill = malloc((g->count + 1) * sizeof *fill);
-  g->edges = malloc((total + 1) * sizeof *g->edges);
+  g->edges = calloc(total + 1, sizeof *g->edges);
   bool good = fill && g->edges;
   if (good) memcpy(fill, g->edge_at, (g->count + 1) * sizeof *fill);
   for (uint32_t k = 0; good && k < g->count; k++)

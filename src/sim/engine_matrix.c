@@ -10,6 +10,7 @@
 
 #include "sim/engine_fragment.h"
 #include "sim/engine_lanes.h"
+#include "sim/engine_synccheck.h"
 #include "sim/engine_watch.h"
 
 typedef const void *const *sources;
@@ -450,11 +451,13 @@ static _Noreturn void by_part(engine *e, const insn *i, uint32_t lanes) {
     snprintf(whole + used, sizeof whole - used, ", %s ended before",
              lanes_text(ended, more, sizeof more));
   }
-  tps_sim_fault(e, i, __builtin_ctz(lanes), TPS_LAUNCH_FAILED,
-                "'%.*s' by part of warp %u, which takes all of its 32 lanes: "
-                "%s",
-                p->text_size > 100 ? 100 : (int)p->text_size, m->text + p->text,
-                e->warp->index, whole);
+  tps_sim_sync_fault(
+      e, i, __builtin_ctz(lanes), TPS_LAUNCH_FAILED,
+      "Divergent thread(s) in warp",
+      "'%.*s' by part of warp %u, which takes all of its 32 lanes: "
+      "%s",
+      p->text_size > 100 ? 100 : (int)p->text_size, m->text + p->text,
+      e->warp->index, whole);
 }
 
 static bool meets(const group *g, uint32_t key, uint32_t member) {

@@ -18,6 +18,7 @@
 #include <stdio.h>
 
 #include "sim/engine_core.h"
+#include "sim/engine_synccheck.h"
 
 #define HANDLER(name)                                                          \
   static const insn *op_##name(engine *e, const insn *i, uint32_t mask)
@@ -78,8 +79,8 @@ static uint64_t *object_of(engine *e, const insn *i, unsigned lane) {
 static state read(engine *e, const insn *i, unsigned lane,
                   const uint64_t *object) {
   if (!(*object & VALID))
-    tps_sim_fault(e, i, (int)lane, TPS_LAUNCH_FAILED,
-                  "the mbarrier is not initialised");
+    tps_sim_sync_fault(e, i, (int)lane, TPS_LAUNCH_FAILED, "Missing init",
+                       "the mbarrier is not initialised");
   return unpack(*object);
 }
 
@@ -101,9 +102,10 @@ static void write(engine *e, uint64_t *object, state s) {
 static void arrive(engine *e, const insn *i, unsigned lane, state *s,
                    uint32_t count) {
   if (count > s->pending)
-    tps_sim_fault(e, i, (int)lane, TPS_LAUNCH_FAILED,
-                  "%u arrivals at an mbarrier of which %u of %u are pending",
-                  count, s->pending, s->expected);
+    tps_sim_sync_fault(
+        e, i, (int)lane, TPS_LAUNCH_FAILED, "Invalid arguments",
+        "%u arrivals at an mbarrier of which %u of %u are pending", count,
+        s->pending, s->expected);
   s->pending -= count;
 }
 
@@ -111,9 +113,9 @@ static void add_bytes(engine *e, const insn *i, unsigned lane, state *s,
                       int64_t bytes) {
   int64_t sum = s->bytes + bytes;
   if (sum > (int64_t)COUNT_MOST || sum < -(int64_t)COUNT_MOST)
-    tps_sim_fault(e, i, (int)lane, TPS_LAUNCH_FAILED,
-                  "%lld bytes outstanding at an mbarrier (at most %u)",
-                  (long long)sum, COUNT_MOST);
+    tps_sim_sync_fault(e, i, (int)lane, TPS_LAUNCH_FAILED, "Invalid arguments",
+                       "%lld bytes outstanding at an mbarrier (at most %u)",
+                       (long long)sum, COUNT_MOST);
   s->bytes = (int32_t)sum;
 }
 
@@ -135,8 +137,9 @@ void tps_sim_mbarrier_expect_one(engine *e, const insn *i, unsigned lane,
                                  uint64_t *object) {
   state s = read(e, i, lane, object);
   if (s.pending == COUNT_MOST)
-    tps_sim_fault(e, i, (int)lane, TPS_LAUNCH_FAILED,
-                  "more than %u arrivals pending at an mbarrier", COUNT_MOST);
+    tps_sim_sync_fault(e, i, (int)lane, TPS_LAUNCH_FAILED, "Invalid arguments",
+                       "more than %u arrivals pending at an mbarrier",
+                       COUNT_MOST);
   s.pending++;
   *object = pack(s);
 }
@@ -148,9 +151,9 @@ HANDLER(mbarrier_init) {
   EACH(mask, l) {
     uint64_t *object = object_of(e, i, l);
     if (counts[l] == 0 || counts[l] > COUNT_MOST)
-      tps_sim_fault(e, i, (int)l, TPS_LAUNCH_FAILED,
-                    "an mbarrier for %u arrivals (1 to %u)", counts[l],
-                    COUNT_MOST);
+      tps_sim_sync_fault(e, i, (int)l, TPS_LAUNCH_FAILED, "Invalid arguments",
+                         "an mbarrier for %u arrivals (1 to %u)", counts[l],
+                         COUNT_MOST);
     *object = pack((state){.pending = counts[l], .expected = counts[l]});
   }
   tps_sim_cluster_wake(e->block->cluster, WAIT_MBARRIER);

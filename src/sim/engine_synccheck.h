@@ -26,5 +26,9 @@ void tps_sim_sync_ended(engine *e);
  * behind "Barrier error detected. ", `what` may have many lines, parted by "; ". */
 void tps_sim_tell_sync(const engine *e, const insn *i, const warp *w, int lane,
                        const char *title, const char *what);
+/* The same by the running warp, and the fault that it is. */
+_Noreturn void tps_sim_sync_fault(engine *e, const insn *i, int lane, int code,
+                                  const char *title, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
 #endif
