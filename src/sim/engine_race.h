@@ -34,11 +34,30 @@
 typedef struct mark {
   uint32_t now;  /* 0: none */
   uint32_t warp; /* of the launch, blocks one after the other */
-  uint32_t insn : 24;
-  uint32_t lane : 5;
-  uint32_t several : 1; /* other lanes of the warp as well */
-  uint32_t update : 1;  /* of a strong write: an atomic operation */
+  uint32_t who;  /* instruction and lane, as below */
 } mark;
+
+enum {
+  MARK_LANE = 31,
+  MARK_UPDATE = 32,  /* of a strong write: an atomic operation */
+  MARK_SEVERAL = 64, /* of a read: other lanes of the warp as well */
+  MARK_INSN = 8      /* bits below the instruction's number */
+};
+
+static inline uint32_t mark_lane(const mark *m) { return m->who & MARK_LANE; }
+
+/* Marks of many cells, each field by itself, so that a warp's are compared at
+ * once. One piece of memory, that of `now`; NULL while there are none. */
+typedef struct marks {
+  uint32_t *now, *warp, *who;
+} marks;
+
+static inline mark mark_at(const marks *m, unsigned k) {
+  return (mark){m->now[k], m->warp[k], m->who[k]};
+}
+static inline void mark_put(const marks *m, unsigned k, mark v) {
+  m->now[k] = v.now, m->warp[k] = v.warp, m->who[k] = v.who;
+}
 
 /* What releases have left at a cell: the latest number and whose it is, and the
  * latest of others. */
@@ -58,9 +77,9 @@ typedef struct strong_marks {
 /* Shadow of some bytes: a cell for each four, or, once an access was smaller, for
  * each. The lists are made when they are needed. */
 typedef struct race_chunk {
-  unsigned shift; /* of an offset to a cell */
-  mark *writes;
-  mark (*reads)[2];
+  unsigned shift;         /* of an offset to a cell */
+  marks writes, reads[2]; /* two reads that don't know of each other; the
+ second list is made late */
   strong_marks *strong;
 } race_chunk;
 
@@ -90,8 +109,8 @@ typedef struct hazard {
 
 typedef struct race {
   struct tps_sim_launch *launch;
-  uint32_t now;
-  uint64_t left; /* bytes that shadows may still take */
+  uint32_t first, now; /* before anything; by now */
+  uint64_t left;       /* bytes that shadows may still take */
   race_memory *memory[RACE_BUCKETS];
   hazard *hazards, **last;
   uint32_t hazard_count;
@@ -127,14 +146,20 @@ typedef struct race_block {
 
 /* --- engine_race_shadow.c ------------------------------------------------ */
 
+/* A launch begins to count, and has counted. */
+void tps_sim_race_number(race *r);
+void tps_sim_race_numbered(const race *r);
 race_memory *tps_sim_race_memory_new(race *r, uint64_t base, uint64_t size);
-void tps_sim_race_memory_free(race_memory *m);
+void tps_sim_race_memory_free(const race *r, race_memory *m);
 /* The shadow of an allocation; NULL: there is no memory for it. */
 race_memory *tps_sim_race_memory(race *r, const tps_sim_allocation *a);
 /* The chunk at an offset, with lists for what a kind of access needs, `fine`
  * with a cell a byte. NULL: there is no memory for it. */
 race_chunk *tps_sim_race_chunk(race *r, race_memory *m, uint64_t offset,
                                const touch *t, bool fine);
+
+/* Gives a chunk its second list of reads; false: no memory. */
+bool tps_sim_race_second(race *r, race_chunk *c);
 
 /* --- engine_race_sync.c -------------------------------------------------- */
 
@@ -150,6 +175,48 @@ void tps_sim_race_release(race_block *b, uint32_t self, release *at);
 static inline uint32_t tps_sim_race_step(race *r) {
   return r->now < UINT32_MAX ? ++r->now : r->now;
 }
+
+/* --- engine_race_cell.c -------------------------------------------------- */
+
+/* An access of a lane, or of several that touch the same. */
+typedef struct visit {
+  race *r;
+  race_block *b;
+  const touch *t;
+  mark mark; /* what it will leave */
+  bool strong;
+  uint32_t self;  /* thread in the block */
+  uint32_t least; /* marks before it are of others */
+  uint64_t at;    /* the first byte of the cell … */
+  unsigned bytes; /* … and how many it stands for */
+} visit;
+
+/* Compares with what the cell has seen, tells, leaves a mark. */
+void tps_sim_race_visit(const visit *v, race_chunk *c, unsigned k);
+/* The place's numbers: before the access acquires, and it releases. */
+void tps_sim_race_order(const visit *v, race_chunk *c, unsigned k);
+
+/* --- engine_race_lanes.c ------------------------------------------------- */
+
+/* Cells of one chunk, side by side, each lane's 1 << `per` of them, and what all
+ * lanes of the warp know. */
+typedef struct cells {
+  race_chunk *chunk;
+  unsigned k, count;  /* the first cell, how many */
+  unsigned lane, per; /* the first lane */
+  mark mark;          /* what is left, but for the lane */
+  uint32_t least, acquired, all, first, warps, together;
+} cells;
+
+/* Reads or writes them plainly, if nothing stands against it that is not plainly
+ * known; false: each is to be looked at. The processor's own. */
+typedef bool race_at_once(const cells *n, bool read);
+extern race_at_once *tps_sim_race_at_once;
+
+/* --- engine_race_run.c --------------------------------------------------- */
+
+/* All lanes of a touch; `v` has what is common to them. */
+void tps_sim_race_run(visit *v, race_memory *m);
 
 /* --- engine_race_tell.c -------------------------------------------------- */
 

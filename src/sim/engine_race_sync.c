@@ -30,12 +30,12 @@ static uint32_t most(const uint32_t *v, uint32_t count) {
 
 static bool knows_lane(const race_block *b, uint32_t self, const mark *m) {
   uint32_t lane = self % LANES;
-  if (m->lane == lane && !m->several) return true;
+  if ((m->who & (MARK_LANE | MARK_SEVERAL)) == lane) return true;
   if (m->now < b->together[self / LANES]) return true;
   if (!b->lanes) return false;
   /* which others they were is not kept */
-  if (m->several) return m->now < most(b->lanes[self], LANES);
-  return m->now < b->lanes[self][m->lane];
+  if (m->who & MARK_SEVERAL) return m->now < most(b->lanes[self], LANES);
+  return m->now < b->lanes[self][mark_lane(m)];
 }
 
 bool tps_sim_race_knows(const race_block *b, uint32_t self, const mark *m) {

@@ -42,7 +42,7 @@ static void describe(const touch *t, uint64_t at, char *text, size_t size) {
 void tps_sim_race_note(race *r, const mark *m, watch_kind kind, const touch *t,
                        unsigned lane, uint64_t at) {
   const insn *insns = r->launch->kernel->insns;
-  hazard new = {.insns = {m->insn, (uint32_t)(t->i - insns)},
+  hazard new = {.insns = {m->who >> MARK_INSN, (uint32_t)(t->i - insns)},
                 .kinds = {(uint8_t)kind, t->kind},
                 .place = t->place,
                 .count = 1};
@@ -55,10 +55,10 @@ void tps_sim_race_note(race *r, const mark *m, watch_kind kind, const touch *t,
   h = malloc(sizeof *h);
   if (!h) return;
   *h = new;
-  h->several = m->several;
+  h->several = (m->who & MARK_SEVERAL) != 0;
   h->blocks[0] = m->warp / r->launch->warps;
   h->blocks[1] = t->e->block->index;
-  h->threads[0] = m->warp % r->launch->warps * LANES + m->lane;
+  h->threads[0] = m->warp % r->launch->warps * LANES + mark_lane(m);
   h->threads[1] = t->e->warp->index * LANES + lane;
   describe(t, at, h->where, sizeof h->where);
   *r->last = h;

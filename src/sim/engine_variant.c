@@ -7,6 +7,7 @@
  * found when the first code is made.
  */
 #include "sim/engine_fragment.h"
+#include "sim/engine_race.h"
 
 #define DECLARE(level)                                                         \
   void tps_sim_fill_integer_##level(handler **table);                          \
@@ -16,6 +17,7 @@
   void tps_sim_fill_shuffle_##level(handler **table);                          \
   void tps_sim_fill_shared_atomic_##level(handler **table);                    \
   multiplier tps_sim_multiply_##level;                                         \
+  race_at_once tps_sim_race_at_once_##level;                                   \
   static void fill_##level(handler **table) {                                  \
     tps_sim_fill_integer_##level(table);                                       \
     tps_sim_fill_float_##level(table);                                         \
@@ -24,6 +26,7 @@
     tps_sim_fill_shuffle_##level(table);                                       \
     tps_sim_fill_shared_atomic_##level(table);                                 \
     tps_sim_multiply = tps_sim_multiply_##level;                               \
+    tps_sim_race_at_once = tps_sim_race_at_once_##level;                       \
   }
 
 void tps_sim_fill_control(handler **table);
@@ -44,6 +47,7 @@ void tps_sim_fill_watch(handler **table);
 
 static handler *table[HANDLER_COUNT];
 multiplier *tps_sim_multiply;
+race_at_once *tps_sim_race_at_once;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 #ifdef TPS_SIM_VARIANTS
