@@ -31,8 +31,8 @@ endfunction()
 
 # Those that make Lua states of their own, and what injection_test stands in
 # front of to let it fail.
-set(TPS_EMBEDDING_TESTS dlpack_test injection_test interface_test states_test
-    wakeup_test)
+set(TPS_EMBEDDING_TESTS check_test dlpack_test injection_test interface_test
+    states_test wakeup_test)
 set(TPS_WRAPPED malloc calloc realloc aligned_alloc strdup vasprintf asprintf
     mmap tps_sim_device_open)
 

@@ -380,6 +380,10 @@ void tps_order_touched(tps_order *o, const tps_op *op, const tps_op *graph,
 
 void tps_access_sweep(tps_order *o) {
   size_t count = 0;
+  if (o->graphs.count > o->graphs_kept * 2 + SWEEP_AT) {
+    tps_points_forget(o, &o->graphs);
+    o->graphs_kept = o->graphs.count;
+  }
   for (int i = 0; i < TPS_SPACES; i++) count += o->spans[i].count;
   if (o->first != NULL || count < o->swept * 2 + SWEEP_AT) return;
   for (int i = 0; i < TPS_SPACES; i++)

@@ -177,9 +177,22 @@ bool tps_check_start(unsigned checks, size_t *from) {
   return fine;
 }
 
+/* As much as can be said of it then. */
+static void tell_broken(void) {
+  tps_report *r = tps_report_new(TPS_CHECK_ORDER, 0);
+  if (r == NULL) return;
+  r->first.access = r->second.access = r->first.kind = r->second.kind = "";
+  r->text =
+      strdup("The order check has run out of host memory: from then on it "
+             "has found nothing\n");
+  if (r->text != NULL) tps_report_add(r);
+  else tps_report_unref(r);
+}
+
 static void stop_order(void) {
   tps_observer_remove(&observer);
   pthread_mutex_lock(&lock);
+  if (order->broken) tell_broken();
   tps_order_free(order);
   order = NULL;
   pthread_mutex_unlock(&lock);

@@ -149,6 +149,8 @@ void tps_point_put(tps_order *o, tps_table *table, uint64_t key,
 void tps_join_everything(tps_order *o, tps_clock **clock);
 /* Lets go of strands that are closed and done. */
 void tps_strands_reap(tps_order *o);
+/* Lets go of those that the host knows to be done. */
+void tps_points_forget(tps_order *o, tps_table *table);
 void tps_points_free(tps_table *table);
 void tps_strands_free(tps_order *o);
 

@@ -215,6 +215,21 @@ void tps_point_put(tps_order *o, tps_table *table, uint64_t key,
   tps_point_set(kept, point->clock, point->lane, point->seq);
 }
 
+void tps_points_forget(tps_order *o, tps_table *table) {
+  tps_table kept = {0};
+  for (size_t i = 0; i < table->capacity; i++) {
+    tps_point *point = table->slots[i].value;
+    if (point == NULL) continue;
+    if (!tps_clock_has(o->host, point) &&
+        tps_table_put(&kept, table->slots[i].key, point))
+      continue;
+    tps_point_clear(point);
+    free(point);
+  }
+  tps_table_free(table);
+  *table = kept;
+}
+
 void tps_points_free(tps_table *table) {
   for (size_t i = 0; i < table->capacity; i++) {
     tps_point *point = table->slots[i].value;
