@@ -83,6 +83,7 @@ typedef struct tps_order {
   uint64_t *lane_last; /* the last operation on each lane */
   uint32_t lane_last_capacity;
   tps_spans spans[TPS_SPACES];
+  size_t graphs_kept;    /* by the last look through them */
   size_t swept;          /* pieces left by the last sweep */
   uint64_t next_address; /* in TPS_SPACE_OTHER */
   tps_pending *first, *last;
