@@ -129,22 +129,42 @@ print(#tp.check.reports())]])
   end)
 end)
 
+-- With TPS_WRITE_DOCS: puts into the page what was printed.
+local function write(page, before, shown, printed)
+  if not os.getenv "TPS_WRITE_DOCS" then return false end
+  local from, to = page:find(before .. "```text\n" .. shown, 1, true)
+  files.write(PAGE, page:sub(1, from - 1) .. before .. "```text\n" .. printed
+    .. page:sub(to + 1))
+  return true
+end
+
 describe(PAGE, function()
   it("shows what its example prints", function()
     local page = files.read(PAGE)
-    local program, before, shown = page:match "```lua\n(.-)```\n(.-)```text\n(.-)```"
+    local program, before, shown = page:match(
+      "```lua\n(.-)```\n(.-)```text\n(.-)```")
     local r = check("--check=order", program)
-    if os.getenv "TPS_WRITE_DOCS" then
-      local from, to = page:find(before .. "```text\n" .. shown, 1, true)
-      files.write(PAGE, page:sub(1, from - 1) .. before .. "```text\n" .. r.stderr
-        .. page:sub(to + 1))
-      return
-    end
+    if write(page, before, shown, r.stderr) then return end
     assert.equal(shown, r.stderr)
     assert.equal(4, r.status)
     local fixed = page:match("Three calls.-```lua\n(.-)```")
     local after = check("--check=order", fixed)
     assert.equal("========= ERROR SUMMARY: 0 errors\n", after.stderr)
     assert.equal("3.0\n", after.stdout)
+  end)
+
+  it("shows what is found inside its kernel", function()
+    local page = files.read(PAGE)
+    local inside = page:sub((page:find("## Inside kernels", 1, true)))
+    local program, before, shown = inside:match(
+      "```lua\n(.-)```\n(.-)```text\n(.-)```")
+    local r = check("--check=init,barrier", program)
+    if r.stderr:find("NO_COMPILER", 1, true) then return end -- needs NVRTC
+    if write(page, before, shown, r.stderr) then return end
+    local function plain(text) return (text:gsub("%+0x%x+", "+")) end
+    if not os.getenv "TPSTREAM_SIM_SEED" then -- which has others come first
+      assert.equal(plain(shown), plain(r.stderr))
+    end
+    assert.equal(4, r.status)
   end)
 end)

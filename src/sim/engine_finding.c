@@ -19,10 +19,10 @@ static void append(finding *f, const char *format, va_list args) {
   f->text[f->used] = '\0';
 }
 
-/* FNV-1a over what the text has from `first` on. */
-static void mix_key(finding *f, size_t first) {
-  for (size_t k = first; k < f->used; k++)
-    f->key = (f->key ^ (unsigned char)f->text[k]) * UINT64_C(0x100000001b3);
+/* FNV-1a */
+static void mix_key(finding *f, const char *text) {
+  for (; *text; text++)
+    f->key = (f->key ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
 }
 
 void tps_sim_finding_begin(finding *f, unsigned check, const char *title, ...) {
@@ -33,7 +33,7 @@ void tps_sim_finding_begin(finding *f, unsigned check, const char *title, ...) {
   va_start(args, title);
   append(f, title, args);
   va_end(args);
-  mix_key(f, 0);
+  mix_key(f, f->text);
 }
 
 /* Lines whose end would not fit are left out. */
@@ -62,13 +62,13 @@ void tps_sim_code_place(const struct tps_sim_launch *launch, const insn *i,
 
 void tps_sim_finding_at(finding *f, const engine *e, const insn *i) {
   const struct tps_sim_kernel *kernel = e->launch->kernel;
-  char place[1000];
-  size_t first = f->used;
+  char place[1000], line[600];
   tps_sim_code_place(e->launch, i, place, sizeof place);
   tps_sim_finding_add(f, "at %s", place);
   if (tps_sim_function_of(kernel, i) != kernel->main)
     tps_sim_finding_add(f, "in kernel %s", tps_sim_kernel_name(e->launch));
-  mix_key(f, first);
+  mix_key(f, tps_sim_kernel_name(e->launch));
+  mix_key(f, tps_sim_insn_where(kernel, i, line, sizeof line));
 }
 
 void tps_sim_thread_of(const engine *e, const warp *w, unsigned lane,

@@ -11,7 +11,7 @@
  *   tps_sim_finding_add(&f, "Address 0x%llx", …);
  *   tps_sim_finding_tell(&f, e);
  *
- * Title and places make the key, the lines added do not.
+ * Title, kernel and line make the key, the lines added do not.
  */
 #ifndef TPS_SIM_ENGINE_FINDING_H
 #define TPS_SIM_ENGINE_FINDING_H

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "sim/engine_finding.h"
+#include "sim/engine_report.h"
 
 #define LEAST_STACK 256u
 #define WIDE_SPAN 4096u /* costs more to look through than the lanes do */
@@ -94,6 +95,7 @@ static void tell(atomic_uchar *told, const touch *t, unsigned lane,
   static const char *const spaces[] = {"__global__", "__shared__", "__local__"};
   uint64_t address = offset;
   unsigned char bit = (unsigned char)(1u << t->place);
+  char array[300];
   finding f;
   if (t->place == WATCH_GLOBAL) address += t->memory->base;
   told += t->i - t->e->launch->kernel->insns;
@@ -107,6 +109,11 @@ static void tell(atomic_uchar *told, const touch *t, unsigned lane,
   tps_sim_finding_add(&f, "Address 0x%llx", (unsigned long long)address);
   if (t->place == WATCH_GLOBAL)
     tps_sim_finding_memory(&f, t->memory, address, bytes);
+  if (t->place == WATCH_SHARED) {
+    tps_sim_describe_shared(t->e->launch->kernel, t->owner->e.shared.size,
+                            offset, array, sizeof array);
+    tps_sim_finding_add(&f, "and is inside %s", array);
+  }
   tps_sim_finding_tell(&f, t->e);
 }
 
