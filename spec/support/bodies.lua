@@ -1194,4 +1194,29 @@ body("graphs dropped", function(tp)
   equal_list({ 2, 2, 2, 2 }, b:read())
 end)
 
+body("timeline", function(tp)
+  pcall(tp.timeline.stop) -- of a run that an error has ended
+  local file = os.tmpname()
+  local remove <close> = setmetatable({}, {
+    __close = function() os.remove(file .. ".html") os.remove(file) end,
+  })
+  tp.timeline.start { limit = 100 }
+  local b <close> = tp.zeros("i32", 4)
+  local s <close> = tp.Stream()
+  equal(5, tp.range("fill", function(n)
+    b:fill(n)
+    s:wait_stream(tp.current_stream())
+    return n
+  end, 5))
+  local t = tp.timeline.stop(file .. ".html")
+  if t.dropped == 0 then
+    assert(#t >= 5) -- frees of earlier runs, too
+    equal("fill", t.ranges[1].name)
+  end
+  t:write(file .. ".html")
+  assert(t:chart(80):find "^timeline: ")
+  assert(tostring(t):find "^tpstream.Timeline ")
+  equal_list({ 5, 5, 5, 5 }, b:read())
+end)
+
 return bodies

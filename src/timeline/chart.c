@@ -184,19 +184,30 @@ static const char *milliseconds(double ns, char out[32]) {
   return out;
 }
 
-/* Times every twenty columns. */
+/* 1, 2 or 5 times a power of ten: at least so many ns. */
+static double round_up(double ns) {
+  double step = 1;
+  while (step < ns) {
+    if (2 * step >= ns) return 2 * step;
+    if (5 * step >= ns) return 5 * step;
+    step *= 10;
+  }
+  return step;
+}
+
+/* Times, some columns apart. */
 static void axis(const chart *c) {
-  char number[32];
+  double step = round_up(span_of(c) / c->width * 14);
+  int at = 0;
   label(c, "ms");
   fputc(' ', c->out);
-  for (int i = 0; i < c->width;) {
-    milliseconds((double)(time_of(c, i) - c->view.first_ns), number);
-    fputs(number, c->out);
-    i += (int)strlen(number);
-    int next = (i + 19) / 20 * 20;
-    if (next + 8 > c->width) break;
-    fprintf(c->out, "%*s", next - i, "");
-    i = next;
+  for (int n = 0; n * step <= span_of(c); n++) {
+    char number[32];
+    int column = column_of(c, c->view.first_ns + (uint64_t)(n * step));
+    snprintf(number, sizeof number, "%g", n * step / 1e6);
+    if (column + (int)strlen(number) > c->width) break;
+    fprintf(c->out, "%*s%s", column - at, "", number);
+    at = column + (int)strlen(number);
   }
   fputc('\n', c->out);
 }

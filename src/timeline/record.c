@@ -252,10 +252,11 @@ static _Atomic uint64_t last_range;
 
 static void begin_in(tps_timeline *t, uint64_t id, const tps_context *context,
                      uint64_t thread, const char *name) {
-  char *copy = is_ours(t, context->id) ? strdup(name) : NULL;
-  if (copy == NULL) return;
+  if (!is_ours(t, context->id)) return;
+  char *copy = strdup(name);
   pthread_mutex_lock(&t->lock);
-  tps_timeline_span *span = add_span(t);
+  if (copy == NULL) t->dropped++;
+  tps_timeline_span *span = copy != NULL ? add_span(t) : NULL;
   if (span != NULL) {
     span->context = context->id;
     span->id = id;

@@ -1,0 +1,83 @@
+-- SPDX-License-Identifier: MIT
+-- SPDX-FileCopyrightText: 2026 The tpstream authors
+--
+-- What recording a timeline costs the host, in microseconds a call: medians of nine,
+-- without one and with one, taking turns. Each run is short enough that the device's
+-- queue is not full.
+--
+--   build/tpstream bench/timeline.lua            the device in use
+local tp = require "tpstream"
+
+local RUNS, CALLS = 9, 500
+
+local empty = tp.load [[
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry nothing() { ret; }
+]]:kernel "nothing":bind { grid = 1, block = 1 }
+local s, t = tp.Stream(), tp.Stream()
+local event = tp.Event()
+local x, h = tp.zeros("u8", 256), tp.pinned("u8", 256)
+local function nothing() end
+
+local WORKS = {
+  { "launch", function() for _ = 1, CALLS do empty() end end },
+  { "copy of 256 bytes", function() for _ = 1, CALLS do x:copy_to(h) end end },
+  { "record + wait", function()
+    for _ = 1, CALLS do
+      event:record(s)
+      t:wait_event(event)
+    end
+  end },
+  { "range", function()
+    local range = tp.range
+    for _ = 1, CALLS do range("x", nothing) end
+  end },
+}
+
+local function time(fn)
+  return tp.benchmark(fn, { warmup = 1, count = 1, stream = s }).cpu.median
+    / CALLS * 1e3
+end
+
+local function median(list)
+  table.sort(list)
+  return list[#list // 2 + 1]
+end
+
+print(("%s, %d runs of %d calls each"):format(tp.current_device():name(), RUNS,
+  CALLS))
+print(("%-20s %9s %9s"):format("µs a call", "off", "on"))
+for _, work in ipairs(WORKS) do
+  local off, on = {}, {}
+  for i = 1, RUNS do
+    off[i] = time(work[2])
+    tp.timeline.start { limit = 100000 }
+    on[i] = time(work[2])
+    tp.timeline.stop()
+  end
+  print(("%-20s %9.3f %9.3f"):format(work[1], median(off), median(on)))
+end
+
+local count = 100000
+tp.timeline.start()
+for i = 1, count do
+  x:fill(i % 256)
+  if i % 1000 == 0 then tp.current_stream():synchronize() end
+end
+tp.current_stream():synchronize()
+local before = os.clock()
+local timeline = tp.timeline.stop()
+local table_made = os.clock()
+local path = os.tmpname()
+for _, kind in ipairs { "html", "json" } do
+  local began = os.clock()
+  timeline:write(path .. "." .. kind)
+  local file <close> = assert(io.open(path .. "." .. kind))
+  print(("%d operations, .%s: %6.2f s, %.1f MB"):format(count, kind,
+    os.clock() - began, file:seek "end" / 1e6))
+  os.remove(path .. "." .. kind)
+end
+os.remove(path)
+print(("%d operations, the table: %6.2f s"):format(count, table_made - before))
