@@ -67,7 +67,8 @@ typedef struct tps_busy {
 
 typedef struct tps_view {
   const tps_timeline *timeline;
-  tps_row *rows; /* by device, then stream */
+  tps_row *rows;   /* by device, then stream */
+  uint32_t *order; /* what the rows' items point into */
   uint32_t row_count;
   tps_busy *devices;
   uint32_t device_count;

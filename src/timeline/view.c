@@ -129,12 +129,12 @@ static void sum_row(const tps_view *v, tps_row *row) {
 /* Parts side by side: each in the first lane that is free. */
 static bool lay_out(tps_view *v, tps_row *row) {
   uint64_t *ends = NULL;
-  uint32_t capacity = 0;
+  uint32_t capacity = 0, lanes = 0;
   for (uint32_t i = 0; i < row->count; i++) {
     const tps_timeline_item *item = &v->timeline->items[row->items[i]];
     uint32_t lane = 0;
     if (item->graph == 0) continue;
-    while (lane < row->lanes && ends[lane] > item->started_ns) lane++;
+    while (lane < lanes && ends[lane] > item->started_ns) lane++;
     if (lane == capacity) {
       capacity = 2 * capacity + 4;
       uint64_t *more = realloc(ends, capacity * sizeof *ends);
@@ -144,11 +144,12 @@ static bool lay_out(tps_view *v, tps_row *row) {
       }
       ends = more;
     }
-    if (lane == row->lanes) row->lanes++;
+    if (lane == lanes) lanes++;
     ends[lane] = item->finished_ns;
     v->lanes[row->items[i]] = lane;
   }
   free(ends);
+  row->lanes = lanes;
   return true;
 }
 
@@ -248,10 +249,10 @@ static size_t make_keys(const tps_timeline *t, key *keys) {
   return n;
 }
 
-static bool fill_rows(tps_view *v, uint32_t *order, key *keys) {
+static bool fill_rows(tps_view *v, key *keys) {
   bool room = true;
   size_t n = make_keys(v->timeline, keys);
-  make_rows(v, keys, n, order);
+  make_rows(v, keys, n, v->order);
   for (size_t i = 0; i < n; i++) busy_of(v, keys[i].item);
   for (uint32_t i = 0; i < v->row_count && room; i++) {
     sum_row(v, &v->rows[i]);
@@ -260,27 +261,25 @@ static bool fill_rows(tps_view *v, uint32_t *order, key *keys) {
   return room && sum_devices(v) && note_all(v);
 }
 
-/* The first row's items begin the block that all rows share. */
 bool tps_view_make(const tps_timeline *t, tps_view *v) {
   size_t count = t->count + 1;
   key *keys = malloc(count * sizeof *keys);
-  uint32_t *order = malloc(count * sizeof *order);
   *v = (tps_view){.timeline = t,
                   .rows = calloc(count, sizeof *v->rows),
+                  .order = calloc(count, sizeof *v->order),
                   .devices = calloc(count, sizeof *v->devices),
                   .lanes = calloc(count, sizeof *v->lanes)};
-  bool room = keys != NULL && order != NULL && v->rows != NULL &&
+  bool room = keys != NULL && v->rows != NULL && v->order != NULL &&
               v->devices != NULL && v->lanes != NULL;
-  if (room) room = fill_rows(v, order, keys);
+  if (room) room = fill_rows(v, keys);
   free(keys);
-  if (v->row_count == 0) free(order);
   if (!room) tps_view_free(v);
   return room;
 }
 
 void tps_view_free(tps_view *v) {
-  if (v->row_count > 0) free(v->rows[0].items);
   free(v->rows);
+  free(v->order);
   free(v->devices);
   free(v->lanes);
   free(v->contexts);
