@@ -171,6 +171,119 @@ __global__ void copied(int *o, int miss) {
   BARRIER(1);
   o[64 + t] = s[63 - t];                                  // 1
 }
+// Tiles of eight lanes exchange by themselves, some more often than others.
+__global__ void tile_of_eight(int *o, int miss) {
+  __shared__ int s[64];
+  int t = threadIdx.x, lane = t % 32, v = t;
+  unsigned mask = 0xffu << (lane & ~7);
+  for (int k = 0; k <= lane / 8; k++) {
+    s[t] = v + k;                                         // 1 2
+    WARP(1, mask);
+    v = s[t ^ 5];                                         // 1 2
+    WARP(2, mask);
+  }
+  o[t] = v;
+}
+// One barrier a step is enough for two buffers in turn.
+__global__ void in_turn(int *o, int miss) {
+  __shared__ int s[2][128];
+  int t = threadIdx.x, v = t;
+  for (int k = 0; k < 6; k++) {
+    int *mine = s[miss == 2 ? 0 : k & 1];
+    mine[t] = v;                                          // 1 2
+    BARRIER(1);
+    v = mine[(t + 37) & 127] + 1;                         // 1 2
+  }
+  o[t] = v;
+}
+__global__ void work_list(int *o, int miss) {
+  __shared__ int next;
+  for (;;) {
+    if (threadIdx.x == 0) next = atomicAdd(o, 1);         // 1 2
+    BARRIER(1);
+    int item = next;                                      // 1 2
+    BARRIER(2);
+    if (item < 0 || item >= 40) break;
+    o[1 + 64 * item + threadIdx.x] = item;
+  }
+}
+// Two buffers, each with a barrier that says full and one that says empty.
+__global__ void stages(int *o, int miss) {
+  __shared__ int s[2][32];
+  int t = threadIdx.x % 32, sum = 0;
+  for (int k = 0; k < 8; k++) {
+    int full = 1 + k % 2, empty = 3 + k % 2;
+    if (threadIdx.x < 32) {
+      if (k > 1) asm volatile("bar.sync %0, 64;" :: "r"(empty) : "memory");
+      s[k % 2][t] = k * t;                                // 1
+      asm volatile("bar.arrive %0, 64;" :: "r"(full) : "memory");
+    } else {
+      asm volatile("bar.sync %0, 64;" :: "r"(full) : "memory");
+      if (miss != 1) sum += s[k % 2][31 - t];
+      if (k < 6) asm volatile("bar.arrive %0, 64;" :: "r"(empty) : "memory");
+      if (miss == 1) sum += s[k % 2][31 - t];             // 1
+    }
+  }
+  o[threadIdx.x] = sum;
+}
+struct node { int next, value; };
+__device__ node nodes[64];
+// Each thread puts a node before the list's head, then one takes the whole list.
+__global__ void list(int *o, int miss) {
+  int i = blockIdx.x, head = 0;
+  if (threadIdx.x == 0) {
+    nodes[i].value = i;                                   // 1
+    int seen = *(volatile int *)o;
+    do {
+      nodes[i].next = head = seen;                        // 1
+      FENCE(1);
+      seen = atomicCAS(o, head, i + 1);
+    } while (seen != head);
+    if (atomicAdd(o + 1, 1) == gridDim.x - 1) {
+      int sum = 0;
+      for (int k = atomicExch(o, 0); k != 0; k = nodes[k - 1].next) // 1
+        sum += nodes[k - 1].value;                        // 1
+      o[2] = sum;
+    }
+  }
+}
+// A warp waits for another without any barrier.
+__global__ void relay(int *o, int miss) {
+  __shared__ volatile int turn;
+  __shared__ int v[32];
+  int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (threadIdx.x == 0) turn = 0;
+  __syncthreads();
+  while (turn != warp) continue;
+  int mine = warp == 0 ? lane : v[lane ^ 1] + 1;          // 1
+  __syncwarp();
+  v[lane] = mine;                                         // 1
+  if (miss != 1) __threadfence_block();
+  __syncwarp();
+  if (lane == 0) turn = warp + 1;
+  o[threadIdx.x] = mine;
+}
+// A scan by look-back: each block publishes its sum, then what is before it.
+__global__ void look_back(int *o, int miss) {
+  __shared__ int before;
+  volatile int *state = o, *sums = o + gridDim.x;
+  int *data = o + 2 * gridDim.x, b = blockIdx.x;
+  if (threadIdx.x == 0) {
+    data[b] = b + 1;                                      // 1
+    sums[b] = b + 1;
+    FENCE(1);
+    state[b] = 1;
+    int sum = 0;
+    for (int k = b - 1; k >= 0; k--) {
+      while (state[k] == 0) continue;
+      __threadfence();
+      sum += data[k];                                     // 1
+    }
+    before = sum;                                         // 2
+  }
+  BARRIER(2);
+  o[3 * gridDim.x + b * blockDim.x + threadIdx.x] = before; // 2
+}
 __global__ void shuffled(int *o, int miss) {
   __shared__ int s[32];
   int t = threadIdx.x;
@@ -216,6 +329,13 @@ local CASES = {
   { "counted", 1, 64, 2, 1 },
   { "legacy", 1, 64, 64, 1 },
   { "copied", 1, 64, 128, 1 },
+  { "tile_of_eight", 1, 64, 64, 2 },
+  { "in_turn", 1, 128, 128, 2 },
+  { "work_list", 3, 64, 1 + 64 * 40, 2 },
+  { "stages", 1, 64, 64, 1 },
+  { "list", 8, 32, 3, 1 },
+  { "relay", 1, 128, 128, 1 },
+  { "look_back", 6, 64, 18 + 6 * 64, 2 },
   { "shuffled", 1, 32, 32, 0 },
 }
 
