@@ -98,7 +98,7 @@ typedef struct hazard {
   uint32_t insns[2];
   uint8_t kinds[2]; /* watch_kind */
   uint8_t place;
-  uint64_t count;
+  uint64_t count, key;
   uint64_t blocks[2];
   uint32_t threads[2];
   bool several;    /* the first access: by other lanes of the warp as well */

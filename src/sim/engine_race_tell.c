@@ -16,12 +16,15 @@
 
 /* --- noting -------------------------------------------------------------- */
 
+static bool is_pair(const hazard *h, const hazard *like, unsigned first) {
+  return h->insns[0] == like->insns[first] &&
+         h->insns[1] == like->insns[1 - first] && h->place == like->place;
+}
+
+/* The pair may have met in either order. */
 static hazard *known(const race *r, const hazard *like) {
   for (hazard *h = r->hazards; h; h = h->next)
-    if (h->insns[0] == like->insns[0] && h->insns[1] == like->insns[1] &&
-        h->kinds[0] == like->kinds[0] && h->kinds[1] == like->kinds[1] &&
-        h->place == like->place)
-      return h;
+    if (is_pair(h, like, 0) || is_pair(h, like, 1)) return h;
   return NULL;
 }
 
@@ -102,11 +105,6 @@ static void tell(const race *r, const hazard *h, tps_op *op) {
                      sizeof first);
   tps_sim_code_place(r->launch, &kernel->insns[h->insns[1]], second,
                      sizeof second);
-  /* how often is not part of what makes two findings the same */
-  tps_sim_finding_begin(&f, TPS_WATCH_RACE, "%s %s %s %s %d",
-                        names[h->kinds[0]], first, names[h->kinds[1]], second,
-                        h->place);
-  uint64_t key = f.key;
   tps_sim_finding_begin(&f, TPS_WATCH_RACE,
                         "Race reported between %s access at %s",
                         names[h->kinds[0]], first);
@@ -116,11 +114,42 @@ static void tell(const race *r, const hazard *h, tps_op *op) {
   add_thread(&f, r, h, 0);
   add_thread(&f, r, h, 1);
   tps_sim_finding_add(&f, "%s", h->where);
+  if (tps_op_where(op, first, sizeof first)[0] != '\0')
+    tps_sim_finding_add(&f, "launched at %s", first);
   tps_finding told = {
-      .check = TPS_WATCH_RACE, .op = op, .text = f.text, .key = key};
+      .check = TPS_WATCH_RACE, .op = op, .text = f.text, .key = h->key};
   tps_watch_found(&told);
 }
 
+/* The kernel and the lines, whichever came first: a line may have been made
+ * several instructions. */
+static uint64_t key_of(const race *r, const hazard *h) {
+  const struct tps_sim_kernel *kernel = r->launch->kernel;
+  char first[600], second[600];
+  finding f;
+  tps_sim_insn_where(kernel, &kernel->insns[h->insns[0]], first, sizeof first);
+  tps_sim_insn_where(kernel, &kernel->insns[h->insns[1]], second,
+                     sizeof second);
+  bool turned = strcmp(first, second) > 0;
+  tps_sim_finding_begin(&f, TPS_WATCH_RACE, "%s %s %s %d",
+                        tps_sim_kernel_name(r->launch), turned ? second : first,
+                        turned ? first : second, h->place);
+  return f.key;
+}
+
+static void add_to_first(race *r, hazard *h) {
+  hazard *first = r->hazards;
+  while (first->key != h->key) first = first->next;
+  if (first == h) return;
+  first->count += h->count;
+  h->count = 0;
+}
+
 void tps_sim_race_tell(race *r, tps_op *op) {
-  for (const hazard *h = r->hazards; h; h = h->next) tell(r, h, op);
+  for (hazard *h = r->hazards; h; h = h->next) {
+    h->key = key_of(r, h);
+    add_to_first(r, h);
+  }
+  for (const hazard *h = r->hazards; h; h = h->next)
+    if (h->count > 0) tell(r, h, op);
 }
