@@ -321,6 +321,16 @@ describe("a timeline", function()
     assert.is_nil(found.name)
   end)
 
+  it("tells where the host slept while tasks did", function()
+    local line
+    local t = check(record(function()
+      tp.spawn(tp.sleep, 5)
+      tp.run() line = here()
+    end))
+    assert.equal(line, t.waits[1].line)
+    assert.is_true(t.waits[1].finished - t.waits[1].started > 4)
+  end)
+
   it("can be recorded again", function()
     local x <close> = tp.zeros("i32", 4)
     for i = 1, 3 do

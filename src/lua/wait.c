@@ -134,6 +134,7 @@ static uint64_t opt_ns(lua_State *L, int index) {
 static int wait_sleep(lua_State *L) {
   tps_lua *lua = tps_open(L);
   tps_error err;
+  tps_site_set_observed(L, lua);
   tps_before_wait(lua);
   if (tps_wakeup_wait(lua->context, opt_ns(L, 1), &err) != 0)
     return tps_raise(L, &err);

@@ -174,7 +174,7 @@ int tps_wait(tps_local *local, tps_device_stream *stream,
     return wait_in_slices(local, stream, event, timeout_ns, err);
   uint64_t began = tps_now_ns();
   int code = wait_in_slices(local, stream, event, timeout_ns, err);
-  tps_observe_held(local->context, local->device, began);
+  tps_observe_held(local->context, began);
   return code;
 }
 
@@ -254,7 +254,7 @@ static int wait_foreign(tps_local *local, uint64_t timeout_ns,
                     left_until(deadline), err);
   uint64_t began = tps_observing() ? tps_now_ns() : 0;
   int code = device->face->synchronize(device, err);
-  if (began != 0) tps_observe_held(local->context, device, began);
+  if (began != 0) tps_observe_held(local->context, began);
   return code != 0 ? tps_failed(device, local, code, err) : 0;
 }
 

@@ -83,7 +83,6 @@ void tps_observe_host(const tps_memory *memory, uint64_t first, uint64_t bytes,
   EACH(host_touched, memory, first, bytes, access);
 }
 
-void tps_observe_held(const tps_context *context, const tps_device *device,
-                      uint64_t began_ns) {
-  EACH(held, context, device, began_ns);
+void tps_observe_held(const tps_context *context, uint64_t began_ns) {
+  EACH(held, context, began_ns);
 }

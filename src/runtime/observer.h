@@ -74,8 +74,7 @@ typedef struct tps_observer {
                        uint64_t bytes, tps_access access);
   /* The host was held up in a wait from `began_ns` (CLOCK_MONOTONIC) until now,
    * whatever came of it. */
-  void (*held)(void *data, const tps_context *context, const tps_device *device,
-               uint64_t began_ns);
+  void (*held)(void *data, const tps_context *context, uint64_t began_ns);
   struct tps_observer *next;
 } tps_observer;
 

@@ -179,8 +179,7 @@ TPS_COLD void tps_observe_launching(tps_op *op, const tps_stream *stream,
                                     const tps_graph *graph,
                                     const uint64_t *promises);
 TPS_COLD void tps_observe_refused(const tps_op *op);
-TPS_COLD void tps_observe_held(const tps_context *context,
-                               const tps_device *device, uint64_t began_ns);
+TPS_COLD void tps_observe_held(const tps_context *context, uint64_t began_ns);
 TPS_COLD void tps_observe_waited(const tps_wait_note *wait);
 /* The promise. */
 TPS_COLD uint64_t tps_observe_promised(const tps_stream *stream,

@@ -133,7 +133,8 @@ static bool sleep_slice(const struct tps_inbox *inbox, uint64_t ns) {
   return ppoll(&fd, 1, &time, NULL) > 0;
 }
 
-int tps_wakeup_wait(tps_context *context, uint64_t timeout_ns, tps_error *err) {
+static int wait_in_slices(tps_context *context, uint64_t timeout_ns,
+                          tps_error *err) {
   struct tps_inbox *inbox = tps_inbox_of(context, err);
   if (inbox == NULL) return TPS_NO_HOST_MEMORY;
   int code = need_signal(inbox, err);
@@ -150,4 +151,11 @@ int tps_wakeup_wait(tps_context *context, uint64_t timeout_ns, tps_error *err) {
     now = tps_now_ns();
   } while (now < deadline);
   return 0;
+}
+
+int tps_wakeup_wait(tps_context *context, uint64_t timeout_ns, tps_error *err) {
+  uint64_t began = tps_observing() ? tps_now_ns() : 0;
+  int code = wait_in_slices(context, timeout_ns, err);
+  if (began != 0) tps_observe_held(context, began);
+  return code;
 }

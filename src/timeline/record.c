@@ -219,10 +219,8 @@ static void refused(void *data, const tps_op *op) {
 
 #define MERGE_NS 5000u /* waits of one call follow each other so closely */
 
-static void held(void *data, const tps_context *context,
-                 const tps_device *device, uint64_t began_ns) {
+static void held(void *data, const tps_context *context, uint64_t began_ns) {
   tps_timeline *t = data;
-  (void)device;
   if (!is_ours(t, context->id)) return;
   uint64_t now = tps_now_ns();
   pthread_mutex_lock(&t->lock);
