@@ -20,8 +20,6 @@ typedef struct block {
   uint32_t order; /* in reversed post-order of the reversed graph; NONE */
   uint32_t post;  /* immediate post-dominator */
   bool seen;
-  /* The tree of those: a block comes before all that it post-dominates. */
-  uint32_t place, size, next;
   bool ends; /* nothing but the end of the thread */
 } block;
 
@@ -34,7 +32,8 @@ typedef struct graph {
   uint32_t count;     /* of blocks without the exit */
   /* Edges to a block, for the way back: `from` by block, then by edge. */
   uint32_t *edge_at, *edges;
-  uint32_t *sequence; /* blocks by order */
+  uint32_t *sequence;          /* blocks by order */
+  uint32_t *ruler_at, *rulers; /* branches that decide about a block */
   uint32_t ordered;
 } graph;
 
@@ -199,23 +198,6 @@ static bool refine(graph *g, uint32_t k) {
   return changed;
 }
 
-static void plant_tree(graph *g) {
-  block *blocks = g->blocks;
-  for (uint32_t n = 0; n < g->ordered; n++) {
-    block *b = &blocks[g->sequence[n]];
-    b->size++;
-    if (b->post != g->sequence[n]) blocks[b->post].size += b->size;
-  }
-  for (uint32_t n = g->ordered; n-- > 0;) {
-    block *b = &blocks[g->sequence[n]], *over = &blocks[b->post];
-    if (over != b) {
-      b->place = over->next;
-      over->next += b->size;
-    }
-    b->next = b->place + 1;
-  }
-}
-
 static void find_post_dominators(graph *g) {
   bool changed = true;
   g->blocks[g->count].post = g->count;
@@ -224,30 +206,47 @@ static void find_post_dominators(graph *g) {
     for (uint32_t n = g->ordered - 1; n-- > 0;)
       changed |= refine(g, g->sequence[n]);
   }
-  plant_tree(g);
 }
 
 static bool is_known(const graph *g, uint32_t b) {
   return b != NONE && g->blocks[b].order != NONE;
 }
 
-/* Whether all ways from `b` to the end lead over `over`. */
-static bool leads_over(const graph *g, uint32_t b, uint32_t over) {
-  const block *o = &g->blocks[over];
-  return g->blocks[b].place - o->place < o->size;
-}
-
 /* --- joins --------------------------------------------------------------- */
 
-/* Whether the branch at the end of `x` decides if `b` is come to. */
-static bool decides(const graph *g, uint32_t x, uint32_t b) {
-  const block *at = &g->blocks[x];
-  bool some = false;
-  for (uint32_t n = 0; !some && n < successor_count(at); n++) {
-    uint32_t to = successor(g, at, n);
-    some = is_known(g, to) && leads_over(g, to, b);
+/* What the branch at the end of `x` decides about lies on the way from each of its
+ * successors up the tree to where they meet. Counts it in `at`, or notes `x` for it
+ * in `list`. */
+static void decide(const graph *g, uint32_t x, uint32_t *at, uint32_t *list) {
+  const block *from = &g->blocks[x];
+  if (!is_known(g, x)) return;
+  for (uint32_t n = 0; n < successor_count(from); n++) {
+    uint32_t b = successor(g, from, n);
+    if (!is_known(g, b)) continue;
+    for (; b != from->post; b = g->blocks[b].post) {
+      if (list) list[at[b]++] = x;
+      else at[b + 1]++;
+    }
   }
-  return some && (x == b || !leads_over(g, x, b));
+}
+
+/* Who decides about each block, by block: `ruler_at`, `rulers`. */
+static bool find_rulers(graph *g) {
+  g->ruler_at = calloc(g->count + 2, sizeof *g->ruler_at);
+  uint32_t *fill = malloc((g->count + 2) * sizeof *fill);
+  bool good = g->ruler_at && fill;
+  for (uint32_t x = 0; good && x < g->count; x++)
+    decide(g, x, g->ruler_at, NULL);
+  for (uint32_t k = 0; good && k <= g->count; k++)
+    g->ruler_at[k + 1] += g->ruler_at[k];
+  if (good) {
+    g->rulers = calloc(g->ruler_at[g->count + 1] + 1, sizeof *g->rulers);
+    memcpy(fill, g->ruler_at, (g->count + 2) * sizeof *fill);
+    good = g->rulers != NULL;
+  }
+  for (uint32_t x = 0; good && x < g->count; x++) decide(g, x, fill, g->rulers);
+  free(fill);
+  return good;
 }
 
 static unsigned join_number(const graph *g, joins *j, uint32_t b) {
@@ -264,14 +263,14 @@ static void collect(const graph *g, joins *j, uint32_t b, uint64_t *set,
   todo[left++] = b;
   while (left) {
     uint32_t at = todo[--left];
-    for (uint32_t x = 0; x < g->count; x++) {
-      if (seen[x] || !is_known(g, x) || !decides(g, x, at)) continue;
+    for (uint32_t n = g->ruler_at[at]; n < g->ruler_at[at + 1]; n++) {
+      uint32_t x = g->rulers[n], join = g->blocks[x].post;
+      if (seen[x]) continue;
       seen[x] = true;
       todo[left++] = x;
-      uint32_t join = g->blocks[x].post;
       if (join == g->count || g->blocks[join].ends) continue;
-      unsigned n = join_number(g, j, join);
-      set[n / 64] |= UINT64_C(1) << n % 64;
+      unsigned number = join_number(g, j, join);
+      set[number / 64] |= UINT64_C(1) << number % 64;
     }
   }
 }
@@ -303,6 +302,8 @@ static void graph_free(graph *g) {
   free(g->edge_at);
   free(g->edges);
   free(g->sequence);
+  free(g->ruler_at);
+  free(g->rulers);
 }
 
 static bool has_barrier(const struct tps_sim_kernel *kernel) {
@@ -327,7 +328,7 @@ joins *tps_sim_joins_new(const struct tps_sim_kernel *kernel) {
   }
   if (good) {
     find_post_dominators(&g);
-    good = fill_sets(&g, j, barriers);
+    good = find_rulers(&g) && fill_sets(&g, j, barriers);
   }
   graph_free(&g);
   if (good && j->count) return j;
