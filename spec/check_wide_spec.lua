@@ -94,13 +94,15 @@ describe("on the simulated device", function()
       return with(function(_, s, t)
         local k <close> = module:kernel "into_box"
         local box <close> = module:global "box"
+        local ints <close> = box:as "i32"
         k:launch(shape(s, threads), 5)
-        tp.with_stream(t, function() box:slice(3, 2):fill(1) end)
+        tp.with_stream(t, function() ints:slice(3, 2):fill(1) end)
       end)
     end
     fine(boxed(2))
     local r = misses("write/write", boxed(3))
-    assert.matches("of a module's variable of 16 bytes", r[1].text)
+    assert.matches("of a module's variable of 16 bytes made at .-check_wide_spec.lua:96,"
+      .. " bytes 9 to 12\n", r[1].text)
   end)
 
   it("only as far as a body of a graph has run", function()

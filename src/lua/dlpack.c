@@ -208,6 +208,7 @@ static void take_over(lua_State *L, tps_guard *guard, tps_lua_buffer *box) {
            "%s",
            (unsigned long long)address, (unsigned)box->size,
            tps_dtype_names[box->dtype]);
+  tps_site_set_observed(L, tps_open(L));
   if (tps_memory_adopt(tps_open(L)->context, device, address,
                        tps_buffer_bytes(box), tensor, delete_taken, &memory,
                        &err) != 0)

@@ -125,6 +125,7 @@ static int buffer_over(lua_State *L) {
   tps_error err;
   check_memory(L, m);
   tps_lua_buffer *box = tps_push_buffer(L, m->dtype, m->count);
+  tps_site_set_observed(L, tps_open(L));
   if (tps_memory_adopt(tps_open(L)->context, device, (uintptr_t)m->data,
                        tps_buffer_bytes(box), m->owner, m->release,
                        &box->memory, &err) == 0)

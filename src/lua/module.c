@@ -226,6 +226,7 @@ static int module_global(lua_State *L) {
   tps_lua_buffer *box = tps_push_buffer(L, TPS_UINT8, 0);
   tps_device *device = tps_current_device(L);
   self(L);
+  tps_site_set_observed(L, tps_lua_of(L));
   if (tps_module_global(module, device, name, &memory, &desc, &err) != 0)
     return tps_raise(L, &err);
   if (desc->dtype < TPS_DTYPE_COUNT &&
