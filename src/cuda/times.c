@@ -271,13 +271,17 @@ static uint64_t to_host(const struct tps_cuda_times *t, double device_ns) {
                     (int64_t)((device_ns - a->device_ns) * rate));
 }
 
-/* A base is right to some microseconds: nothing begins before it was queued. */
+/* A base is right to some microseconds: nothing begins before it was queued, or
+ * ends after it was found to have. */
 static void tell(struct tps_cuda_times *t) {
+  uint64_t now = tps_now_ns();
   for (size_t i = 0; i < t->found_count; i++) {
     const found *f = &t->found[i];
     uint64_t started = to_host(t, f->started);
     uint64_t finished = to_host(t, f->finished);
+    if (started > now) started = now;
     if (started < f->op->queued_ns) started = f->op->queued_ns;
+    if (finished > now) finished = now;
     if (finished < started) finished = started;
     atomic_store_explicit(&f->op->started_ns, started, memory_order_relaxed);
     atomic_store_explicit(&f->op->finished_ns, finished, memory_order_relaxed);

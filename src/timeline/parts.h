@@ -20,6 +20,9 @@ typedef struct tps_open_op {
   uint32_t item;
 } tps_open_op;
 
+#define TPS_TIMELINE_DEVICES                                                   \
+  256 /* ordinals of each kind that are asked at the end */
+
 struct tps_timeline {
   tps_observer observer;
   tps_watch watch;
@@ -29,6 +32,7 @@ struct tps_timeline {
   size_t limit;
   uint64_t began_ns, ended_ns; /* ended: 0 while it is recorded */
   uint64_t dropped;
+  bool used[2][TPS_TIMELINE_DEVICES]; /* devices */
   tps_timeline_item *items;
   size_t count, capacity;
   tps_timeline_span *spans;

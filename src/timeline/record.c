@@ -153,6 +153,8 @@ static void queued(void *data, tps_op *op, const tps_stream *stream) {
   (void)stream;
   if (!is_ours(t, op->context)) return;
   pthread_mutex_lock(&t->lock);
+  if (op->device < TPS_TIMELINE_DEVICES)
+    t->used[op->device_kind][op->device] = true;
   if (op->kind == TPS_OP_ALLOC || op->kind == TPS_OP_FREE) add_item(t, op);
   else add_open(t, op);
   pthread_mutex_unlock(&t->lock);
@@ -337,25 +339,24 @@ static void leave_list(tps_timeline *t) {
   pthread_mutex_unlock(&list_lock);
 }
 
-/* Lets the devices tell what they have put off, one after the other; `open` is
- * looked at without the lock held, by index. */
-static void collect(tps_timeline *t) {
+static void collect_of(tps_device_kind kind, int ordinal) {
+  tps_device *device;
   tps_error err;
-  for (int kind = TPS_CUDA; kind <= TPS_SIM; kind++) {
-    uint64_t seen[16] = {0}; /* ordinals, a bit each */
-    pthread_mutex_lock(&t->lock);
-    for (size_t i = 0; i < t->count; i++)
-      if (t->items[i].device_kind == kind && t->items[i].device < 1024)
-        seen[t->items[i].device / 64] |= (uint64_t)1 << t->items[i].device % 64;
-    pthread_mutex_unlock(&t->lock);
-    for (int ordinal = 0; ordinal < 1024; ordinal++) {
-      tps_device *device;
-      if (!(seen[ordinal / 64] >> ordinal % 64 & 1)) continue;
-      if (tps_device_get((tps_device_kind)kind, ordinal, &device, &err) == 0 &&
-          device->face->times_collect != NULL)
-        device->face->times_collect(device);
+  if (tps_device_get(kind, ordinal, &device, &err) == 0 &&
+      device->face->times_collect != NULL)
+    device->face->times_collect(device);
+}
+
+/* Lets the devices tell what they have put off; they come back here while they do,
+ * so the lock is not held. */
+static void collect(tps_timeline *t) {
+  for (int kind = TPS_CUDA; kind <= TPS_SIM; kind++)
+    for (int ordinal = 0; ordinal < TPS_TIMELINE_DEVICES; ordinal++) {
+      pthread_mutex_lock(&t->lock);
+      bool used = t->used[kind][ordinal];
+      pthread_mutex_unlock(&t->lock);
+      if (used) collect_of((tps_device_kind)kind, ordinal);
     }
-  }
 }
 
 static bool is_faulted(const tps_timeline_item *item) {
@@ -382,10 +383,10 @@ static void drop_open(tps_timeline *t) {
 
 void tps_timeline_stop(tps_timeline *t) {
   if (t->ended_ns != 0) return;
-  uint64_t now = tps_now_ns();
   leave_list(t);
   tps_observer_remove(&t->observer);
   collect(t);
+  uint64_t now = tps_now_ns();
   tps_watch_remove(&t->watch);
   collect(t); /* what they still keep, nobody wants to know */
   drop_open(t);
