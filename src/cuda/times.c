@@ -43,7 +43,7 @@ typedef struct found {
 struct tps_cuda_times {
   pthread_mutex_t lock;
   cudaStream_t stream; /* of the bases; NULL until needed */
-  cudaEvent_t latest, spare;
+  cudaEvent_t latest, spare, trial;
   base *bases;
   size_t base_count, base_capacity;
   tps_cuda_span *pending, *pending_last, *idle;
@@ -176,13 +176,17 @@ static void look(struct tps_cuda_times *t, size_t most) {
 
 /* ---- bases --------------------------------------------------------------- */
 
+static bool need_event(cudaEvent_t *event) {
+  return *event != NULL ||
+         cudaEventCreateWithFlags(event, cudaEventDefault) == cudaSuccess;
+}
+
 static bool prepare(struct tps_cuda_times *t) {
-  if (t->stream != NULL) return true;
-  return cudaEventCreateWithFlags(&t->latest, cudaEventDefault) ==
-             cudaSuccess &&
-         cudaEventCreateWithFlags(&t->spare, cudaEventDefault) == cudaSuccess &&
-         cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) ==
-             cudaSuccess;
+  return t->stream != NULL ||
+         (need_event(&t->latest) && need_event(&t->spare) &&
+          need_event(&t->trial) &&
+          cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) ==
+              cudaSuccess);
 }
 
 /* Records `event` and tells between what times of the host's that was. */
@@ -196,48 +200,29 @@ static bool strike(const struct tps_cuda_times *t, cudaEvent_t event,
   return true;
 }
 
-/* The next base, of the event `spare` as it is at the end: the quickest of some
- * tries says most exactly when it was, and how long it was before the last. */
-static bool next_base(struct tps_cuda_times *t, base *out) {
-  uint64_t best = UINT64_MAX;
-  double best_ns = 0;
-  for (int i = 0; i < TRIES; i++) {
-    uint64_t from, to;
-    if (!strike(t, t->spare, &from, &to) ||
-        !measure(t, t->spare, &out->device_ns))
-      return false;
-    if (to - from >= best) continue;
-    best = to - from;
-    best_ns = out->device_ns;
-    out->host_ns = from + best / 2;
-  }
-  out->host_ns += (uint64_t)(out->device_ns - best_ns);
-  return true;
+static void swap_events(cudaEvent_t *a, cudaEvent_t *b) {
+  cudaEvent_t event = *a;
+  *a = *b;
+  *b = event;
 }
 
-static void swap_events(struct tps_cuda_times *t) {
-  cudaEvent_t event = t->latest;
-  t->latest = t->spare;
-  t->spare = event;
-}
-
-/* The first one, with whose event the device's time begins. */
-static bool first_base(struct tps_cuda_times *t, base *out) {
+/* Leaves in `spare` the event of the quickest of some tries: that says most exactly
+ * when it was. */
+static bool strike_best(struct tps_cuda_times *t, uint64_t *host_ns) {
   uint64_t best = UINT64_MAX;
   for (int i = 0; i < TRIES; i++) {
     uint64_t from, to;
-    if (!strike(t, t->spare, &from, &to)) return false;
+    if (!strike(t, t->trial, &from, &to)) return false;
     if (to - from >= best) continue;
     best = to - from;
-    out->host_ns = from + best / 2;
-    swap_events(t);
+    *host_ns = from + best / 2;
+    swap_events(&t->trial, &t->spare);
   }
-  out->device_ns = 0;
   return true;
 }
 
 static bool make_base(struct tps_cuda_times *t) {
-  base fresh;
+  base fresh = {0};
   if (t->base_count == t->base_capacity) {
     size_t capacity = 2 * t->base_capacity + 64;
     base *more = realloc(t->bases, capacity * sizeof *more);
@@ -245,12 +230,10 @@ static bool make_base(struct tps_cuda_times *t) {
     t->bases = more;
     t->base_capacity = capacity;
   }
-  if (t->base_count == 0) {
-    if (!first_base(t, &fresh)) return false;
-  } else {
-    if (!next_base(t, &fresh)) return false;
-    swap_events(t);
-  }
+  if (!strike_best(t, &fresh.host_ns)) return false;
+  if (t->base_count > 0 && !measure(t, t->spare, &fresh.device_ns))
+    return false;
+  swap_events(&t->spare, &t->latest);
   t->bases[t->base_count++] = fresh;
   return true;
 }
@@ -426,6 +409,7 @@ void tps_cuda_times_close(tps_cuda_device *self) {
   }
   if (t->latest != NULL) cudaEventDestroy(t->latest);
   if (t->spare != NULL) cudaEventDestroy(t->spare);
+  if (t->trial != NULL) cudaEventDestroy(t->trial);
   if (t->stream != NULL) cudaStreamDestroy(t->stream);
   pthread_mutex_destroy(&t->lock);
   free(t->found);

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT
+ * SPDX-FileCopyrightText: 2026 The tpstream authors
+ *
+ * src/cuda/times.c without a GPU: the functions of cudart that it calls are here,
+ * over a made-up device whose clock runs a little faster than the host's, with its
+ * zero somewhere else, and ticks of 32 ns. Both clocks are the test's, so what is
+ * told of an operation can be compared with when it really ran.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#ifdef TPS_NO_CUDA
+
+static void needs_the_toolkit(void **state) {
+  (void)state;
+  skip();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(needs_the_toolkit)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#else
+
+#include "base/clock.h"
+#include "cuda/times.h"
+
+/* ---- the clocks ---------------------------------------------------------- */
+
+#define DRIFT 80e-6
+#define BEGAN 5000000000.0
+
+static double host_ns; /* the host's now */
+
+static double device_clock(double at) {
+  double ns = 7e12 + (at - BEGAN) * (1 + DRIFT);
+  return (double)((int64_t)(ns / 32) * 32);
+}
+
+/* In place of the C library's. */
+int clock_gettime(clockid_t id, struct timespec *t) {
+  (void)id;
+  host_ns += 30;
+  t->tv_sec = (time_t)(host_ns / 1e9);
+  t->tv_nsec = (long)(host_ns - (double)t->tv_sec * 1e9);
+  return 0;
+}
+
+/* ---- the device ---------------------------------------------------------- */
+
+typedef struct event {
+  double at; /* of the host's clock */
+  bool recorded;
+} event;
+
+typedef struct stream {
+  double free_at;
+} stream;
+
+static cudaError_t fault;    /* that every call answers with */
+static bool captures;        /* every stream is captured */
+static unsigned events_open; /* made and not destroyed */
+
+/* When the stream comes to what is queued now. */
+static double reached(stream *s) {
+  double at = host_ns + 2000;
+  return s->free_at > at ? s->free_at : at;
+}
+
+static void work(stream *s, double ns) {
+  host_ns += 1500;
+  s->free_at = reached(s) + ns;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
+  (void)flags;
+  if (fault != cudaSuccess) return fault;
+  *e = calloc(1, sizeof(event));
+  events_open++;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  events_open--;
+  free(e);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  event *ev = (event *)e;
+  host_ns += 300;
+  if (fault != cudaSuccess) return fault;
+  ev->at = ((stream *)s)->free_at = reached((stream *)s);
+  ev->recorded = true;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t e) {
+  host_ns += 200;
+  if (fault != cudaSuccess) return fault;
+  return ((event *)e)->at > host_ns ? cudaErrorNotReady : cudaSuccess;
+}
+
+/* Sometimes the host is told late. */
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  static unsigned calls;
+  if (fault != cudaSuccess) return fault;
+  if (((event *)e)->at > host_ns) host_ns = ((event *)e)->at;
+  host_ns += ++calls % 3 == 0 ? 40000 : 1800;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) {
+  if (fault != cudaSuccess) return fault;
+  assert_true(((event *)a)->recorded && ((event *)b)->recorded);
+  *ms = (float)((device_clock(((event *)b)->at) -
+                 device_clock(((event *)a)->at)) /
+                1e6);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
+  assert_int_equal(flags, cudaStreamNonBlocking);
+  *s = calloc(1, sizeof(stream));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  free(s);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t s,
+                                  enum cudaStreamCaptureStatus *status) {
+  (void)s;
+  if (captures) *status = cudaStreamCaptureStatusActive;
+  return cudaSuccess;
+}
+
+static enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+
+cudaError_t
+cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *with) {
+  enum cudaStreamCaptureMode before = mode;
+  mode = *with;
+  *with = before;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void) { return cudaSuccess; }
+
+int tps_cuda_switch(tps_cuda_device *self, tps_error *err) {
+  (void)self;
+  (void)err;
+  return 0;
+}
+
+static tps_cuda_device device;
+
+/* ---- who listens --------------------------------------------------------- */
+
+#define MOST 20000
+
+/* What really happened to the operation with this number, and what was told. */
+static struct truth {
+  double started, finished;
+  uint64_t told_started, told_finished;
+} truth[MOST];
+static unsigned told;
+
+static void ran(void *data, tps_op *op, tps_op *graph, uint64_t started_ns,
+                uint64_t finished_ns) {
+  (void)data;
+  assert_null(graph);
+  assert_int_equal(truth[op->seq].told_finished, 0);
+  truth[op->seq].told_started = started_ns;
+  truth[op->seq].told_finished = finished_ns;
+  told++;
+}
+
+static tps_watch watch = {.wants = TPS_WATCH_TIMES, .ran = ran};
+
+static int begin(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < MOST; i++) truth[i] = (struct truth){0};
+  told = 0;
+  host_ns = BEGAN;
+  fault = cudaSuccess;
+  captures = false;
+  tps_watch_add(&watch);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  if (tps_watched(TPS_WATCH_TIMES)) tps_watch_remove(&watch);
+  tps_cuda_times_close(&device);
+  assert_int_equal(events_open, 0);
+  assert_int_equal(mode, cudaStreamCaptureModeThreadLocal);
+  return 0;
+}
+
+/* Queues an operation of that length, as the face's functions do. */
+static void queue(stream *s, unsigned number, tps_op_kind kind, double ns) {
+  tps_op *op = tps_op_new();
+  tps_device_stream *handle = (tps_device_stream *)s;
+  op->seq = number;
+  op->kind = (uint8_t)kind;
+  op->queued_ns = tps_now_ns();
+  tps_cuda_span *span = tps_cuda_times_begin(&device.base, handle, op);
+  truth[number].started = reached(s);
+  work(s, ns);
+  truth[number].finished = s->free_at;
+  tps_cuda_times_end(&device.base, span, handle, true);
+  tps_op_unref(op);
+}
+
+static double apart(double a, double b) { return a > b ? a - b : b - a; }
+
+static void check_one(unsigned i, double slack) {
+  const struct truth *t = &truth[i];
+  assert_true(t->told_finished != 0);
+  if (apart((double)t->told_started, t->started) > slack ||
+      apart((double)t->told_finished, t->finished) > slack)
+    fail_msg("operation %u: from %.0f to %.0f, told from %.0f to %.0f", i,
+             t->started - BEGAN, t->finished - BEGAN,
+             (double)t->told_started - BEGAN, (double)t->told_finished - BEGAN);
+}
+
+/* ---- tests --------------------------------------------------------------- */
+
+/* Half a minute: the clocks are then 2.4 ms apart. */
+static void times_are_right(void **state) {
+  (void)state;
+  stream a = {0}, b = {0};
+  unsigned count = 10000, seed = 1;
+  for (unsigned i = 0; i < count; i++) {
+    seed = seed * 1103515245u + 12345u;
+    queue(seed & 65536 ? &a : &b, i, TPS_OP_LAUNCH, 500 + (seed >> 8) % 90000);
+    if (i % 1000 == 999) host_ns += 3e9;
+  }
+  host_ns += 1e9;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, count);
+  for (unsigned i = 0; i < count; i++) check_one(i, 8000);
+}
+
+/* What came first on the device is first in what is told. */
+static void order_is_kept(void **state) {
+  (void)state;
+  stream s = {0};
+  unsigned count = 5000;
+  for (unsigned i = 0; i < count; i++) {
+    queue(&s, i, TPS_OP_COPY, 3000);
+    host_ns += i % 7 * 300000.0;
+  }
+  host_ns += 1e8;
+  tps_cuda_times_collect(&device.base);
+  for (unsigned i = 1; i < count; i++)
+    if (truth[i].told_started + 300 < truth[i - 1].told_finished)
+      fail_msg("operation %u begins %d ns before the one before ends", i,
+               (int)(truth[i - 1].told_finished - truth[i].told_started));
+}
+
+static void a_record_is_a_point(void **state) {
+  (void)state;
+  stream s = {0};
+  queue(&s, 0, TPS_OP_LAUNCH, 100000);
+  queue(&s, 1, TPS_OP_RECORD, 0);
+  host_ns += 1e6;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 2);
+  assert_true(truth[1].told_started == truth[1].told_finished);
+  assert_true(truth[1].told_started >= truth[0].told_finished);
+}
+
+/* Work of a minute, behind which nothing ends, holds up nobody. */
+static void waits_for_nothing(void **state) {
+  (void)state;
+  stream slow = {0}, quick = {0};
+  queue(&slow, 0, TPS_OP_LAUNCH, 60e9);
+  queue(&slow, 1, TPS_OP_LAUNCH, 1000);
+  for (unsigned i = 2; i < 300; i++) queue(&quick, i, TPS_OP_LAUNCH, 1000);
+  host_ns += 1e7;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 298);
+  assert_true(host_ns < BEGAN + 1e9);
+  host_ns += 61e9;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 300);
+  check_one(0, 20000);
+  check_one(1, 20000);
+}
+
+static void nobody_wants_to_know(void **state) {
+  (void)state;
+  stream s = {0};
+  queue(&s, 0, TPS_OP_LAUNCH, 1e9);
+  tps_watch_remove(&watch);
+  queue(&s, 1, TPS_OP_LAUNCH, 1000);
+  tps_cuda_times_collect(&device.base); /* forgets the first */
+  host_ns += 2e9;
+  tps_watch_add(&watch);
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 0);
+  host_ns += 3600e9;
+  queue(&s, 2, TPS_OP_LAUNCH, 1000);
+  host_ns += 1e6;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 1);
+  check_one(2, 8000);
+}
+
+static void the_runtimes_own_is_left_out(void **state) {
+  (void)state;
+  stream s = {0};
+  tps_op *op = tps_op_new();
+  assert_null(tps_cuda_times_begin(&device.base, (tps_device_stream *)&s, op));
+  tps_op_unref(op);
+}
+
+static void a_capture_is_left_alone(void **state) {
+  (void)state;
+  stream s = {0};
+  captures = true;
+  queue(&s, 0, TPS_OP_LAUNCH, 1000);
+  captures = false;
+  queue(&s, 1, TPS_OP_LAUNCH, 1000);
+  host_ns += 1e6;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 1);
+  assert_true(truth[1].told_finished != 0);
+}
+
+static void a_fault_ends_it(void **state) {
+  (void)state;
+  stream s = {0};
+  for (unsigned i = 0; i < 100; i++) queue(&s, i, TPS_OP_LAUNCH, 1000);
+  fault = cudaErrorIllegalAddress;
+  host_ns += 1e6;
+  queue(&s, 100, TPS_OP_LAUNCH, 1000);
+  tps_cuda_times_collect(&device.base);
+  tps_cuda_times_collect(&device.base);
+  assert_true(told < 100);
+  fault = cudaSuccess;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(times_are_right),         TEST(order_is_kept),
+      TEST(a_record_is_a_point),     TEST(waits_for_nothing),
+      TEST(nobody_wants_to_know),    TEST(the_runtimes_own_is_left_out),
+      TEST(a_capture_is_left_alone), TEST(a_fault_ends_it),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
