@@ -367,6 +367,8 @@ describe("tp.timeline", function()
     raised("the timeline's file 'x%.txt' ends neither in %.html .* nor in "
       .. "%.json", tp.timeline.stop, "x.txt")
     raised("'%.json' ends neither", tp.timeline.stop, ".json")
+    raised("cannot write the timeline to '/nonexistent/x%.html': No such",
+      tp.timeline.stop, "/nonexistent/x.html")
     local t = tp.timeline.stop() -- still recorded
     raised("cannot write the timeline to '/nonexistent/x%.html': No such",
       t.write, t, "/nonexistent/x.html")

@@ -4,11 +4,8 @@
  * --timeline: all that the script queues is recorded, in whatever Lua state, and
  * written at its end, also after an error or os.exit.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -20,24 +17,12 @@
 
 static tps_timeline *recorded; /* NULL: none, or written */
 
-/* Whether the file can be written; what it holds stays until the end. */
-static bool check_file(const host_options *options) {
-  const char *path = options->timeline_file;
-  int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (file >= 0) {
-    close(file);
-    return true;
-  }
-  fprintf(stderr, "%s: cannot write the timeline to '%s': %s\n",
-          options->program, path, strerror(errno));
-  return false;
-}
-
 bool host_timeline_begin(const host_options *options) {
   tps_error err;
   if (!options->timeline) return true;
-  if (options->timeline_file != NULL && !check_file(options)) return false;
-  recorded = tps_timeline_start(0, TPS_TIMELINE_LIMIT, &err);
+  const char *path = options->timeline_file;
+  if (path == NULL || tps_timeline_can_write(path, &err))
+    recorded = tps_timeline_start(0, TPS_TIMELINE_LIMIT, &err);
   if (recorded == NULL) host_message(options->program, err.message);
   return recorded != NULL;
 }

@@ -178,7 +178,7 @@ static int timeline_stop(lua_State *L) {
   lua_settop(L, 1);
   if (lua->timeline == NULL)
     return tps_misuse(L, "no timeline is being recorded");
-  if (path != NULL && !tps_timeline_format(path, &err))
+  if (path != NULL && !tps_timeline_can_write(path, &err))
     return tps_raise(L, &err);
   wait_for_all(L, lua);
   recording *box = (recording *)tps_new(L, TPS_TYPE_RECORDING, sizeof *box, 0);

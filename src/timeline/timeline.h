@@ -84,10 +84,10 @@ bool tps_timeline_page(const tps_timeline *timeline, FILE *out,
                        const char *title);
 bool tps_timeline_trace(const tps_timeline *timeline, FILE *out);
 
-/* Whether the file's name ends in .html or .json; if not, *err says so. */
-bool tps_timeline_format(const char *path, tps_error *err);
-/* Writes the file as its name says: 0, MISUSE for another name, or
- * INVALID_VALUE. */
+/* Before the recording: whether the file's name ends in .html or .json, and it can
+ * be written (it is made, but what it holds stays). If not, *err says why. */
+bool tps_timeline_can_write(const char *path, tps_error *err);
+/* Writes the file as its name says: 0 or MISUSE. */
 int tps_timeline_write(const tps_timeline *timeline, const char *path,
                        tps_error *err);
 

@@ -72,7 +72,8 @@ static int by_row(const tps_timeline_item *a, const tps_timeline_item *b) {
   return order != 0 ? order : compare(a->stream, b->stream);
 }
 
-/* The row of a part is its graph's, whatever its device. */
+/* A part of a graph that is spread over devices is in a row of its device's, with
+ * the number of the stream that the graph was launched on. */
 static int by_row_and_start(const void *x, const void *y) {
   const key *a = x, *b = y;
   int order = by_row(a->item, b->item);

@@ -3,8 +3,10 @@
  *
  * Files of timelines: what is written follows from the name. */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "timeline/parts.h"
 
@@ -13,13 +15,26 @@ static bool ends_with(const char *text, const char *end) {
   return size > n && strcmp(text + size - n, end) == 0;
 }
 
-bool tps_timeline_format(const char *path, tps_error *err) {
+static bool is_known(const char *path, tps_error *err) {
   if (ends_with(path, ".html") || ends_with(path, ".json")) return true;
   tps_fail(err, TPS_MISUSE,
            "the timeline's file '%s' ends neither in .html (a page for a "
            "browser) nor in .json (a trace for Perfetto)",
            path);
   return false;
+}
+
+static int fail_with(const char *path, int reason, tps_error *err) {
+  return tps_fail(err, TPS_MISUSE, "cannot write the timeline to '%s': %s",
+                  path, strerror(reason));
+}
+
+bool tps_timeline_can_write(const char *path, tps_error *err) {
+  if (!is_known(path, err)) return false;
+  int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (file >= 0) close(file);
+  else fail_with(path, errno, err);
+  return file >= 0;
 }
 
 /* With points in numbers, whatever the script has made of the locale. */
@@ -39,18 +54,14 @@ static bool write_to(const tps_timeline *timeline, const char *path,
 
 int tps_timeline_write(const tps_timeline *timeline, const char *path,
                        tps_error *err) {
-  if (!tps_timeline_format(path, err)) return TPS_MISUSE;
+  if (!is_known(path, err)) return TPS_MISUSE;
   FILE *out = fopen(path, "wb");
-  if (out == NULL)
-    return tps_fail(err, TPS_MISUSE, "cannot write the timeline to '%s': %s",
-                    path, strerror(errno));
+  if (out == NULL) return fail_with(path, errno, err);
   bool fine = write_to(timeline, path, out);
   int reason = errno;
   if (fclose(out) != 0 && fine) {
     fine = false;
     reason = errno;
   }
-  if (fine) return 0;
-  return tps_fail(err, TPS_MISUSE, "cannot write the timeline to '%s': %s",
-                  path, strerror(reason));
+  return fine ? 0 : fail_with(path, reason, err);
 }
