@@ -2,9 +2,14 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- The order check against an independent reference: random programs of writes, reads,
--- records, waits and waits of the host, of which the reference knows every path from
--- one operation to another.
+-- atomic additions, records, waits and waits of the host, of which the reference knows
+-- every path from one operation to another.
 local tp = require "tpstream"
+local program = require "spec.support.program"
+
+local SOURCE = [=[
+extern "C" __global__ void count(int *p) { atomicAdd(p + threadIdx.x, 1); }
+]=]
 
 local STREAMS, EVENTS, BUFFERS, PARTS, LENGTH = 5, 3, 2, 4, 24
 
@@ -14,7 +19,9 @@ local function make(random)
   for i = 1, LENGTH do
     local dice, op = random(50), { s = random(STREAMS) }
     if random(100) <= busy then
-      op.kind = dice <= 25 and "write" or dice <= 45 and "read" or "graph"
+      op.kind = dice <= 15 and "write" or dice <= 30 and "read" or dice <= 45
+        and "count"
+        or "graph"
       op.b, op.first = random(BUFFERS), random(PARTS)
       op.last = random(op.first, PARTS)
     elseif dice <= 15 then
@@ -54,24 +61,27 @@ local function reference(list)
     before[count] = mine
     return count
   end
-  local function access(line, op, writes)
+  local function access(line, op, writes, atomic)
     last[op.s] = node(last[op.s], host)
     for part = op.first, op.last do
       local cell = (op.b - 1) * PARTS + part
       accesses[cell] = accesses[cell] or {}
       for _, a in ipairs(accesses[cell]) do
-        if (writes or a.writes) and not before[last[op.s]][a.node] then
+        if (writes or a.writes) and not (atomic and a.atomic)
+          and not before[last[op.s]][a.node] then
           racy[op.b] = true
           together[a.line .. " " .. line] = true
         end
       end
-      table.insert(accesses[cell], { node = last[op.s], writes = writes, line = line })
+      table.insert(accesses[cell], { node = last[op.s], writes = writes,
+        atomic = atomic, line = line })
     end
   end
   for line, op in ipairs(list) do
     local kind = op.kind
     if kind == "write" or kind == "graph" then access(line, op, true)
     elseif kind == "read" then access(line, op, false)
+    elseif kind == "count" then access(line, op, true, true)
     elseif kind == "record" then
       last[op.s] = node(last[op.s], host)
       record[op.e] = last[op.s]
@@ -88,13 +98,15 @@ end
 
 -- ---- the same for tpstream ---------------------------------------------------
 
-local streams, events, buffers, sinks = {}, {}, {}, {}
+local streams, events, buffers, sinks, count = {}, {}, {}, {}, nil
 
 -- Lua for each kind of operation, a line each. $x is field x.
 local TEXT = {
   write = "on(S[$s], function(b) b:fill(1) end, cut($b, $first, $last))",
   read = "cut($b, $first, $last):copy_to(T[$s], { stream = S[$s] })",
   graph = "graph(S[$s], function(b) b:fill(2) end, cut($b, $first, $last))",
+  count = "count:launch({ grid = 1, block = 1 + $last - $first, stream = S[$s] }, "
+    .. "cut($b, $first, $last))",
   record = "E[$e]:record(S[$s])",
   wait = "S[$s]:wait_event(E[$e])",
   follow = "S[$s]:wait_stream(S[$of])",
@@ -113,7 +125,7 @@ end
 local function run(text)
   local parts = {}
   local names = {
-    S = streams, E = events, T = sinks, on = tp.with_stream,
+    S = streams, E = events, T = sinks, on = tp.with_stream, count = count,
     cut = function(b, first, last)
       parts[#parts + 1] = buffers[b]:slice(first, last - first + 1)
       return parts[#parts]
@@ -156,10 +168,12 @@ describe("random programs", function()
       streams[i] = tp.Stream()
       sinks[i] = tp.zeros("i32", PARTS + BUFFERS, { stream = streams[i] })
     end
+    local module = program("check_fuzz", SOURCE)
+    count = module:kernel "count"
     -- Of different sizes: a report tells which one it is about.
     for i = 1, BUFFERS do buffers[i] = tp.zeros("i32", PARTS + i) end
     tp.device():synchronize()
-    local racy, rounds = 0, (os.getenv "TPS_SANITIZE" or "") ~= "" and 400 or 4000
+    local racy, rounds = 0, (os.getenv "TPS_SANITIZE" or "") ~= "" and 300 or 3000
     for round = 1, rounds do
       local list = make(random)
       local text = text_of(list)
@@ -175,7 +189,8 @@ describe("random programs", function()
           lines, text))
       end
     end
-    for _, all in ipairs { streams, sinks, buffers } do
+    module:close()
+    for _, all in ipairs { streams, sinks, buffers, { count } } do
       for i = 1, #all do all[i]:close() end
     end
     -- Neither answer is the rule.

@@ -1319,18 +1319,24 @@ static void described_kernel(void **state) {
   tps_image_desc_free(&d);
 }
 
-/* What a body does through parameters a and b. */
-static void check_access(const char *functions, const char *body, int a,
-                         int b) {
+/* A kernel with parameters a and b and that body. */
+static void describe_body(const char *functions, const char *body,
+                          tps_image_desc *d) {
   char text[2000] = "";
-  tps_image_desc d;
   strcat(text, functions);
   strcat(text, " .entry k(.param .u64 a, .param .u64 b) {\n" REGISTERS
                "ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b];\n"
                "cvta.to.global.u64 %d1, %d1;\n");
   strcat(text, body);
   strcat(text, " ret; }");
-  describe(text, &d);
+  describe(text, d);
+}
+
+/* What a body does through them. */
+static void check_access(const char *functions, const char *body, int a,
+                         int b) {
+  tps_image_desc d;
+  describe_body(functions, body, &d);
   assert_int_equal(d.kernels[0].params[0].access, a);
   assert_int_equal(d.kernels[0].params[1].access, b);
   tps_image_desc_free(&d);
@@ -1381,6 +1387,32 @@ static void access_in_kernels(void **state) {
                "mov.b64 %d3, a; ld.param.u64 %d4, [%d3]; "
                "ld.global.u32 %r1, [%d4];",
                R, N);
+}
+
+/* Whether b is followed by atomic and volatile operations alone. */
+static void check_strong(const char *body, bool strong) {
+  tps_image_desc d;
+  describe_body("", body, &d);
+  assert_int_equal(d.kernels[0].params[1].strong, strong);
+  tps_image_desc_free(&d);
+}
+
+static void strong_access(void **state) {
+  (void)state;
+  check_strong("red.global.add.u32 [%d2], 1;", true);
+  check_strong("atom.global.add.u32 %r1, [%d2], 1;", true);
+  check_strong("ld.volatile.global.u32 %r1, [%d2];", true);
+  check_strong("ld.acquire.gpu.global.u32 %r1, [%d2];", true);
+  check_strong("st.relaxed.gpu.global.u32 [%d2], 1;", true);
+  check_strong(
+      "ld.volatile.global.u32 %r1, [%d2]; red.global.add.u32 [%d2], 1;", true);
+  check_strong("", false);
+  check_strong("ld.global.u32 %r1, [%d2];", false);
+  check_strong("st.global.u32 [%d2], 1;", false);
+  check_strong("red.global.add.u32 [%d2], 1; ld.global.u32 %r1, [%d2+4];",
+               false);
+  check_strong("cp.async.ca.shared.global [%d5], [%d2], 16;", false);
+  check_strong("st.global.u64 [%d1], %d2;", false);
 }
 
 static void access_in_calls(void **state) {
@@ -1521,7 +1553,7 @@ int main(void) {
       T(unknown_instructions), T(many_forms), T(destinations),
       T(indirect_calls), T(recursion), T(calls_refused), T(source_lines),
       T(debug_sections), T(register_demand), T(described_kernel),
-      T(access_in_kernels), T(access_in_calls), T(truncated), T(mutated),
+      T(access_in_kernels), T(strong_access), T(access_in_calls), T(truncated), T(mutated),
       T(lines_missing), T(nesting), T(long_words),
   };
   /* clang-format on */

@@ -76,7 +76,7 @@ static void touched(void *data, tps_op *op, tps_op *graph,
     assert_true(t->bytes > 0 && first + t->bytes <= BYTES);
     for (uint64_t b = 0; b < t->bytes; b++) {
       assert_int_equal(s->access[of][first + b], 0);
-      s->access[of][first + b] = t->access;
+      s->access[of][first + b] = t->access & TPS_ACCESS_BOTH;
     }
     if (k > 0) s->sorted &= t[-1].first + t[-1].bytes <= t->first;
   }

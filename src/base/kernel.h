@@ -18,8 +18,17 @@ typedef enum tps_access {
   TPS_ACCESS_READ = 1,
   TPS_ACCESS_WRITE = 2,
   TPS_ACCESS_BOTH = 3,
-  TPS_ACCESS_UNKNOWN = 7 /* lost track of: counts as both */
+  TPS_ACCESS_UNKNOWN = 7, /* lost track of: counts as both */
+  /* Besides, of a use or a touch: by atomic and volatile operations alone, of which
+   * no two are a race. */
+  TPS_ACCESS_STRONG = 8
 } tps_access;
+
+/* Both together. */
+static inline uint8_t tps_access_join(uint8_t a, uint8_t b) {
+  return (uint8_t)(((a | b) & TPS_ACCESS_UNKNOWN) |
+                   (a & b & TPS_ACCESS_STRONG));
+}
 
 /* What a kernel takes a parameter's value for, if it is the handle of a texture or
  * of a surface; both at once, or neither, where the PTX doesn't tell. */
@@ -43,7 +52,8 @@ typedef struct tps_param {
   uint8_t handle;    /* TPS_HANDLE_… */
   bool pointer;      /* known to be one; BY_PTX .u64 has false: may be either */
   bool is_const;     /* pointer to const */
-  bool is_struct;    /* takes a string of exactly `size` bytes */
+  bool strong;    /* it is followed by atomic and volatile operations alone */
+  bool is_struct; /* takes a string of exactly `size` bytes */
 } tps_param;
 
 /* A part of a struct that is passed by value, as far as the code tells. */

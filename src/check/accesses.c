@@ -28,14 +28,15 @@ static bool in_order(const tps_pending *p, const tps_visit *before) {
 static void test(void *data, const tps_span *span, uint64_t first,
                  uint64_t end) {
   const testing *t = data;
-  bool writes = (t->attempt.access & TPS_ACCESS_WRITE) != 0;
-  bool reads = (t->attempt.access & TPS_ACCESS_READ) != 0;
+  uint8_t access = t->attempt.access;
+  bool reads = (access & TPS_ACCESS_READ) != 0;
   if ((reads || span->count == 0) && span->write.origin != NULL &&
       !in_order(t->p, &span->write))
-    tps_order_report(t->o, &span->write, true, &t->attempt, first, end);
-  for (uint32_t i = 0; i < span->count && writes; i++)
-    if (!in_order(t->p, &span->reads[i]))
-      tps_order_report(t->o, &span->reads[i], false, &t->attempt, first, end);
+    tps_order_report(t->o, &span->write, &t->attempt, first, end);
+  for (uint32_t i = 0; i < span->count; i++)
+    if (tps_visits_conflict(span->others[i].access, access) &&
+        !in_order(t->p, &span->others[i]))
+      tps_order_report(t->o, &span->others[i], &t->attempt, first, end);
 }
 
 /* Nobody has to come after it any more. */
@@ -78,10 +79,12 @@ static void access_memory(tps_order *o, const tps_pending *p,
   tps_spans_look(spans, first, end, test, &t);
   if (p->visit.origin->kind == TPS_ORIGIN_HOST)
     return; /* what is queued later comes after it anyhow */
-  bool fine =
-      (touch->access & TPS_ACCESS_WRITE) != 0
-          ? tps_spans_write(spans, first, end, &p->visit)
-          : tps_spans_read(spans, first, end, &p->visit, covered, p->host);
+  tps_visit visit = p->visit;
+  visit.access = touch->access & (TPS_ACCESS_BOTH | TPS_ACCESS_STRONG);
+  uint8_t how = visit.access & (TPS_ACCESS_WRITE | TPS_ACCESS_STRONG);
+  bool fine = how == TPS_ACCESS_WRITE
+                  ? tps_spans_write(spans, first, end, &visit)
+                  : tps_spans_add(spans, first, end, &visit, covered, p->host);
   if (!fine) o->broken = true;
 }
 
@@ -244,16 +247,17 @@ void tps_access_op(tps_order *o, tps_op *op, tps_op *graph, bool body,
     o->broken = true;
     return;
   }
-  tps_pending p = {.what = TPS_PENDING_OP,
-                   .ready = !told,
-                   .body = body,
-                   .op = told ? op : NULL,
-                   .graph = told ? graph : NULL,
-                   .visit = {origin, point->lane, point->seq},
-                   .clock = point->clock,
-                   .host = o->host,
-                   .touches = op->touches,
-                   .count = op->touch_count};
+  tps_pending p = {
+      .what = TPS_PENDING_OP,
+      .ready = !told,
+      .body = body,
+      .op = told ? op : NULL,
+      .graph = told ? graph : NULL,
+      .visit = {.origin = origin, .lane = point->lane, .seq = point->seq},
+      .clock = point->clock,
+      .host = o->host,
+      .touches = op->touches,
+      .count = op->touch_count};
   take(o, &p);
   if (graph == NULL) remember(o, op, origin);
   tps_origin_unref(origin);
@@ -275,7 +279,7 @@ void tps_order_host(tps_order *o, const tps_memory *memory, uint64_t first,
   tps_touch touch = {memory->id, first, bytes, (uint8_t)access};
   tps_pending p = {.what = TPS_PENDING_OP,
                    .ready = true,
-                   .visit = {&origin, UINT32_MAX, 0},
+                   .visit = {.origin = &origin, .lane = UINT32_MAX},
                    .host = o->host,
                    .touches = &touch,
                    .count = 1};

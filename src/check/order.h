@@ -176,10 +176,10 @@ typedef struct tps_access_try {
   uint8_t access;         /* tps_access */
 } tps_access_try;
 
-/* `earlier`, a write or a read, and `later` have no order; they have bytes
- * [first, end) of the memory in common. */
+/* `earlier` and `later` have no order; they have bytes [first, end) of the memory in
+ * common. */
 void tps_order_report(const tps_order *o, const tps_visit *earlier,
-                      bool earlier_wrote, const tps_access_try *later,
-                      uint64_t first, uint64_t end);
+                      const tps_access_try *later, uint64_t first,
+                      uint64_t end);
 
 #endif

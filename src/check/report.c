@@ -272,8 +272,8 @@ static const tps_place *place_at(const tps_order *o, uint64_t address) {
 }
 
 void tps_order_report(const tps_order *o, const tps_visit *earlier,
-                      bool earlier_wrote, const tps_access_try *later,
-                      uint64_t first, uint64_t end) {
+                      const tps_access_try *later, uint64_t first,
+                      uint64_t end) {
   const tps_origin *a = earlier->origin, *b = later->visit->origin;
   uint64_t key = key_of_pair(a, b);
   if (tps_report_again(TPS_CHECK_ORDER, key)) return;
@@ -283,12 +283,12 @@ void tps_order_report(const tps_order *o, const tps_visit *earlier,
   if (r == NULL) return;
   text t = {0};
   bool inside = same_launch(a, b);
-  fill_side(&r->first, a, inside,
-            earlier_wrote ? TPS_ACCESS_WRITE : TPS_ACCESS_READ);
+  fill_side(&r->first, a, inside, earlier->access);
   fill_side(&r->second, b, inside, later->access);
   fill_buffer(r, place, first, end);
   r->hint = hint_of(r, a, b);
-  add_title(&t, r, place, earlier_wrote, later->access);
+  add_title(&t, r, place, (earlier->access & TPS_ACCESS_WRITE) != 0,
+            later->access);
   add_side(&t, &r->first, a);
   add_side(&t, &r->second, b);
   add(&t, "    missing: ");

@@ -36,8 +36,8 @@ static tps_span *new_span(tps_spans *spans, uint64_t first, uint64_t end) {
 static void free_span(tps_spans *spans, tps_span *span) {
   tps_origin_unref(span->write.origin);
   for (uint32_t i = 0; i < span->count; i++)
-    tps_origin_unref(span->reads[i].origin);
-  free(span->reads);
+    tps_origin_unref(span->others[i].origin);
+  free(span->others);
   free(span);
   spans->count--;
 }
@@ -57,11 +57,11 @@ void tps_spans_free(tps_spans *spans) {
 static bool copy_visits(tps_span *to, const tps_span *from) {
   set_visit(&to->write, &from->write);
   if (from->count == 0) return true;
-  to->reads = calloc(from->count, sizeof *to->reads);
-  if (to->reads == NULL) return false;
+  to->others = calloc(from->count, sizeof *to->others);
+  if (to->others == NULL) return false;
   to->count = to->capacity = from->count;
   for (uint32_t i = 0; i < to->count; i++)
-    set_visit(&to->reads[i], &from->reads[i]);
+    set_visit(&to->others[i], &from->others[i]);
   return true;
 }
 
@@ -189,26 +189,27 @@ typedef struct reading {
 static bool room_for_read(tps_span *span) {
   if (span->count < span->capacity) return true;
   uint32_t capacity = span->capacity * 2 + 2;
-  tps_visit *reads = realloc(span->reads, capacity * sizeof *reads);
+  tps_visit *reads = realloc(span->others, capacity * sizeof *reads);
   if (reads == NULL) return false;
-  span->reads = reads;
+  span->others = reads;
   span->capacity = capacity;
   return true;
 }
 
-/* The later read of a lane stands for the earlier. */
+/* The later one of a lane stands for the earlier of its kind. */
 static void add_read(reading *r, tps_span *span) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < span->count; i++) {
-    tps_visit *visit = &span->reads[i];
-    if (visit->lane == r->read->lane || r->covered(r->data, visit))
+    tps_visit *visit = &span->others[i];
+    if ((visit->lane == r->read->lane && visit->access == r->read->access) ||
+        r->covered(r->data, visit))
       tps_origin_unref(visit->origin);
-    else span->reads[kept++] = *visit;
+    else span->others[kept++] = *visit;
   }
   span->count = kept;
   if (room_for_read(span)) {
-    span->reads[span->count] = (tps_visit){0};
-    set_visit(&span->reads[span->count++], r->read);
+    span->others[span->count] = (tps_visit){0};
+    set_visit(&span->others[span->count++], r->read);
   } else {
     r->failed = true;
   }
@@ -235,10 +236,9 @@ static tps_span *read_tree(reading *r, tps_span *span) {
   return merge(merge(merge(left, gap), span), right);
 }
 
-bool tps_spans_read(tps_spans *spans, uint64_t first, uint64_t end,
-                    const tps_visit *read,
-                    bool (*covered)(void *data, const tps_visit *),
-                    void *data) {
+bool tps_spans_add(tps_spans *spans, uint64_t first, uint64_t end,
+                   const tps_visit *read,
+                   bool (*covered)(void *data, const tps_visit *), void *data) {
   reading r = {spans, read, covered, data, first, false};
   parts p;
   if (!take_out(spans, first, end, &p)) return false;
@@ -259,9 +259,9 @@ typedef struct sweeping {
 static bool is_needed(const sweeping *s, tps_span *span) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < span->count; i++) {
-    if (s->covered(s->data, &span->reads[i]))
-      tps_origin_unref(span->reads[i].origin);
-    else span->reads[kept++] = span->reads[i];
+    if (s->covered(s->data, &span->others[i]))
+      tps_origin_unref(span->others[i].origin);
+    else span->others[kept++] = span->others[i];
   }
   span->count = kept;
   if (span->write.origin != NULL && s->covered(s->data, &span->write)) {

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * What was last done to each byte: pieces of an address space, each with its last
- * write and the reads since. Pieces are cut where accesses begin and end, and are
+ * plain write and, since then, reads and atomic updates. Pieces are cut where accesses begin and end, and are
  * one again once written as one. For one thread at a time.
  */
 #ifndef TPS_CHECK_SPANS_H
@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/kernel.h"
 
 /* What an operation was, for reports: counted, shared by all its accesses. */
 typedef struct tps_origin {
@@ -38,16 +40,23 @@ void tps_origin_unref(tps_origin *origin); /* NULL is fine */
 typedef struct tps_visit {
   tps_origin *origin;
   uint32_t lane;
+  uint8_t access; /* tps_access */
   uint64_t seq;
 } tps_visit;
+
+/* Two such accesses of the same bytes need an order: one writes, and they are not
+ * both atomic or volatile. */
+static inline bool tps_visits_conflict(uint8_t a, uint8_t b) {
+  return ((a | b) & TPS_ACCESS_WRITE) != 0 && (a & b & TPS_ACCESS_STRONG) == 0;
+}
 
 typedef struct tps_span {
   struct tps_span *left, *right; /* a treap, by `first` */
   uint32_t priority;
-  uint32_t count, capacity; /* of reads */
+  uint32_t count, capacity; /* of others */
   uint64_t first, end;      /* bytes [first, end) */
-  tps_visit write;
-  tps_visit *reads; /* since that write, one a lane; owned */
+  tps_visit write;          /* the last plain one */
+  tps_visit *others;        /* since then, one a lane and kind; owned */
 } tps_span;
 
 typedef struct tps_spans {
@@ -63,12 +72,12 @@ typedef void tps_span_test(void *data, const tps_span *span, uint64_t first,
 /* Calls `test` for the pieces that have bytes in [first, end), in order. */
 void tps_spans_look(const tps_spans *spans, uint64_t first, uint64_t end,
                     tps_span_test *test, void *data);
-/* The bytes were read; `covered` of the reads before it, which it lets go, tells
- * which ones nobody needs to know of. False: no memory. */
-bool tps_spans_read(tps_spans *spans, uint64_t first, uint64_t end,
-                    const tps_visit *read,
-                    bool (*covered)(void *data, const tps_visit *), void *data);
-/* The bytes were written: one piece. */
+/* The bytes were read, or written atomically; `covered` of those before it, which it
+ * lets go, tells which ones nobody needs to know of. False: no memory. */
+bool tps_spans_add(tps_spans *spans, uint64_t first, uint64_t end,
+                   const tps_visit *read,
+                   bool (*covered)(void *data, const tps_visit *), void *data);
+/* The bytes were written plainly: one piece. */
 bool tps_spans_write(tps_spans *spans, uint64_t first, uint64_t end,
                      const tps_visit *write);
 /* Nothing was done to the bytes that matters any more. */

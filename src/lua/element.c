@@ -26,7 +26,7 @@ static TPS_COLD void tell(lua_State *L, const tps_lua_buffer *b,
   tps_site_set(L, b->head.lua);
   tps_observe_host(b->memory,
                    b->first + (uint64_t)(lua_tointeger(L, 2) - 1) * b->size,
-                   b->size, access);
+                   b->size, (uint8_t)(access | TPS_ACCESS_STRONG));
 }
 
 /* A kernel that runs may use the element at the same time: each is read and

@@ -53,7 +53,7 @@ static void plan_raw(tps_plan *p) {
 
 static void plan_param(tps_plan *p, const tps_param *q) {
   p->dtype = q->dtype;
-  p->access = q->access;
+  p->access = q->access | (q->strong ? TPS_ACCESS_STRONG : 0);
   p->offset = q->offset;
   p->size = q->size;
   p->either_char = q->pointer && is_char(q->type);

@@ -19,6 +19,9 @@
 
 enum { MOST_INPUTS = 256, MOST_PASSES = 100, MOST_ROUNDS = 50 };
 enum {
+  PLAIN_READ = TPS_ACCESS_READ | TPS_PTX_PLAIN,
+  PLAIN_WRITE = TPS_ACCESS_WRITE | TPS_PTX_PLAIN,
+  PLAIN_BOTH = TPS_ACCESS_BOTH | TPS_PTX_PLAIN,
   IS_TEXTURE = TPS_HANDLE_TEXTURE << TPS_PTX_HANDLE_SHIFT,
   IS_SURFACE = TPS_HANDLE_SURFACE << TPS_PTX_HANDLE_SHIFT
 };
@@ -146,6 +149,15 @@ static void lose_values(state *s, const tps_ptx_instruction *i,
 
 /* --- memory */
 
+/* TPS_PTX_PLAIN, or 0 of a load or store that is volatile or atomic. */
+static uint8_t plainness(const tps_ptx_instruction *i) {
+  bool strong =
+      tps_ptx_has(i, TPS_PTX_M_VOLATILE) || tps_ptx_has(i, TPS_PTX_M_RELAXED) ||
+      tps_ptx_has(i, TPS_PTX_M_ACQUIRE) || tps_ptx_has(i, TPS_PTX_M_RELEASE) ||
+      tps_ptx_has(i, TPS_PTX_M_MMIO);
+  return strong ? 0 : TPS_PTX_PLAIN;
+}
+
 static void load(state *s, const tps_ptx_instruction *i) {
   const tps_ptx_operand *address = &i->operands[1];
   clear(s);
@@ -153,7 +165,8 @@ static void load(state *s, const tps_ptx_instruction *i) {
     if (is_param_var(s, address)) join_var(s, address);
   } else if (address->base_kind == TPS_PTX_OPD_REG) {
     const uint64_t *base = register_set(s, address->index);
-    if (i->space != TPS_PTX_PARAM) mark(s, base, TPS_ACCESS_READ);
+    if (i->space != TPS_PTX_PARAM)
+      mark(s, base, TPS_ACCESS_READ | plainness(i));
     for (uint32_t k = 0; k < s->words; k++) s->set[k] = base[k] & s->deep[k];
   }
   give(s, i);
@@ -167,30 +180,27 @@ static void store(state *s, const tps_ptx_instruction *i) {
     add(s, var_set(s, address->index), s->set);
     return;
   }
-  mark_address(s, address, TPS_ACCESS_WRITE);
+  mark_address(s, address, TPS_ACCESS_WRITE | plainness(i));
   lose_values(s, i, 1);
 }
 
 static void copy(state *s, const tps_ptx_instruction *i) {
   bool prefetch = tps_ptx_has(i, TPS_PTX_M_PREFETCH);
-  uint8_t first = tps_ptx_has(i, TPS_PTX_M_REDUCE) ? TPS_ACCESS_BOTH
-                  : prefetch                       ? TPS_ACCESS_READ
-                                                   : TPS_ACCESS_WRITE;
+  uint8_t first = tps_ptx_has(i, TPS_PTX_M_REDUCE) ? PLAIN_BOTH
+                  : prefetch                       ? PLAIN_READ
+                                                   : PLAIN_WRITE;
   unsigned seen = 0;
   for (unsigned k = 0; k < i->operand_count; k++) {
     if (i->operands[k].kind != TPS_PTX_OPD_ADDR) continue;
-    uint8_t access = seen == 0   ? first
-                     : seen == 1 ? TPS_ACCESS_READ
-                                 : TPS_ACCESS_BOTH;
+    uint8_t access = seen == 0 ? first : seen == 1 ? PLAIN_READ : PLAIN_BOTH;
     mark_address(s, &i->operands[k], access);
     seen++;
   }
 }
 
 static void matrix(state *s, const tps_ptx_instruction *i) {
-  if (tps_ptx_has(i, TPS_PTX_M_LOAD)) mark_addresses(s, i, TPS_ACCESS_READ);
-  else if (tps_ptx_has(i, TPS_PTX_M_STORE))
-    mark_addresses(s, i, TPS_ACCESS_WRITE);
+  if (tps_ptx_has(i, TPS_PTX_M_LOAD)) mark_addresses(s, i, PLAIN_READ);
+  else if (tps_ptx_has(i, TPS_PTX_M_STORE)) mark_addresses(s, i, PLAIN_WRITE);
 }
 
 /* --- calls */
@@ -264,25 +274,25 @@ static void step(state *s, const tps_ptx_instruction *i) {
   case TPS_PTX_OP_CP: copy(s, i); return;
   case TPS_PTX_OP_WMMA: matrix(s, i); return;
   case TPS_PTX_OP_LDMATRIX:
-    mark_addresses(s, i, TPS_ACCESS_READ);
+    mark_addresses(s, i, PLAIN_READ);
     return;
   case TPS_PTX_OP_STMATRIX: case TPS_PTX_OP_DISCARD:
-    mark_addresses(s, i, TPS_ACCESS_WRITE);
+    mark_addresses(s, i, PLAIN_WRITE);
     return;
   case TPS_PTX_OP_MBARRIER:
     mark_addresses(s, i, TPS_ACCESS_BOTH);
     return;
   case TPS_PTX_OP_TEX: case TPS_PTX_OP_TLD4:
-    mark_addresses(s, i, TPS_ACCESS_READ | IS_TEXTURE);
+    mark_addresses(s, i, PLAIN_READ | IS_TEXTURE);
     return;
   case TPS_PTX_OP_SULD:
-    mark_addresses(s, i, TPS_ACCESS_READ | IS_SURFACE);
+    mark_addresses(s, i, PLAIN_READ | IS_SURFACE);
     return;
   case TPS_PTX_OP_SUST:
-    mark_addresses(s, i, TPS_ACCESS_WRITE | IS_SURFACE);
+    mark_addresses(s, i, PLAIN_WRITE | IS_SURFACE);
     return;
   case TPS_PTX_OP_SURED:
-    mark_addresses(s, i, TPS_ACCESS_BOTH | IS_SURFACE);
+    mark_addresses(s, i, PLAIN_BOTH | IS_SURFACE);
     return;
   case TPS_PTX_OP_TXQ: mark_addresses(s, i, IS_TEXTURE); return;
   case TPS_PTX_OP_SUQ: mark_addresses(s, i, IS_SURFACE); return;

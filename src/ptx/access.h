@@ -8,12 +8,14 @@
 
 #include "ptx/ptx.h"
 
-enum { TPS_PTX_ACCESS_BITS = 7, TPS_PTX_HANDLE_SHIFT = 4 };
+enum { TPS_PTX_ACCESS_BITS = 7, TPS_PTX_PLAIN = 8, TPS_PTX_HANDLE_SHIFT = 4 };
 
 /* Of one function: for each input, what happens to the memory it points to. */
 typedef struct tps_ptx_access {
   /* input_count of them; NULL for declarations */
-  uint8_t *inputs; /* tps_access, and TPS_HANDLE_… << TPS_PTX_HANDLE_SHIFT */
+  /* tps_access, TPS_PTX_PLAIN where not all is atomic or volatile, and
+   * TPS_HANDLE_… << TPS_PTX_HANDLE_SHIFT */
+  uint8_t *inputs;
 } tps_ptx_access;
 
 /* For every function of the module, in order; NULL when out of memory. To be

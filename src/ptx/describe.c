@@ -259,6 +259,11 @@ static uint32_t product(const uint32_t extents[3]) {
 
 /* --- kernels */
 
+static bool is_strong(uint8_t access) {
+  uint8_t known = access & (TPS_PTX_ACCESS_BITS | TPS_PTX_PLAIN);
+  return known > TPS_ACCESS_NONE && known <= TPS_ACCESS_BOTH;
+}
+
 static bool describe_param(tps_param *out, const tps_ptx_var *var,
                            uint8_t access) {
   *out = (tps_param){
@@ -269,6 +274,7 @@ static bool describe_param(tps_param *out, const tps_ptx_var *var,
       .dtype = (uint8_t)(var->count == 1 ? dtype_of(var->type) : TPS_OPAQUE),
       .certainty = TPS_BY_PTX,
       .access = access & TPS_PTX_ACCESS_BITS,
+      .strong = is_strong(access),
       .handle = (uint8_t)(access >> TPS_PTX_HANDLE_SHIFT),
       .pointer = var->pointer,
       .is_struct = var->count != 1,

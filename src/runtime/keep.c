@@ -91,7 +91,7 @@ static void widen(tps_use *to, const tps_use *other) {
   uint64_t a = to->first + to->bytes, b = other->first + other->bytes;
   if (other->first < to->first) to->first = other->first;
   to->bytes = (a > b ? a : b) - to->first;
-  to->access |= other->access;
+  to->access = tps_access_join(to->access, other->access);
 }
 
 void tps_keep_merge(tps_keep *keep) {

@@ -19,6 +19,7 @@ typedef _Atomic uint64_t bits;
 
 typedef struct chunk {
   bits read[CHUNK_WORDS], written[CHUNK_WORDS];
+  bits plain[CHUNK_WORDS]; /* not by atomic and volatile operations alone */
 } chunk;
 
 /* An allocation that the launch has touched. */
@@ -127,7 +128,7 @@ static void set_bits(bits *words, unsigned first, unsigned end) {
   }
 }
 
-static void set_range(pages *p, uint64_t first, uint64_t end, unsigned kind) {
+static void set_range(pages *p, uint64_t first, uint64_t end, const touch *t) {
   if (end > p->size) end = p->size;
   while (first < end) {
     uint64_t k = first / CHUNK_BYTES, next = (k + 1) * CHUNK_BYTES;
@@ -136,8 +137,9 @@ static void set_range(pages *p, uint64_t first, uint64_t end, unsigned kind) {
     if (next > end) next = end;
     unsigned from = (unsigned)(first - k * CHUNK_BYTES);
     unsigned to = (unsigned)(next - k * CHUNK_BYTES);
-    if (kind != WATCH_STORE) set_bits(c->read, from, to);
-    if (kind != WATCH_LOAD) set_bits(c->written, from, to);
+    if (t->kind != WATCH_STORE) set_bits(c->read, from, to);
+    if (t->kind != WATCH_LOAD) set_bits(c->written, from, to);
+    if (!(t->order & WATCH_STRONG)) set_bits(c->plain, from, to);
     first = next;
   }
 }
@@ -151,10 +153,10 @@ static void touch_lanes(pages *p, const touch *t) {
       if (at + t->bytes > end) end = at + t->bytes;
       continue;
     }
-    set_range(p, first, end, t->kind);
+    set_range(p, first, end, t);
     first = at, end = at + t->bytes;
   }
-  set_range(p, first, end, t->kind);
+  set_range(p, first, end, t);
 }
 
 static void on_touch(void *launch, void *block, const touch *t) {
@@ -166,7 +168,7 @@ static void on_touch(void *launch, void *block, const touch *t) {
     if (!p) return;
     *last = p;
   }
-  if (t->run) set_range(p, t->at[0], t->at[0] + LANES * t->bytes, t->kind);
+  if (t->run) set_range(p, t->at[0], t->at[0] + LANES * t->bytes, t);
   else touch_lanes(p, t);
 }
 
@@ -194,21 +196,37 @@ static void add(pieces *o, uint64_t first, uint64_t bytes, uint8_t access) {
     last->bytes += bytes;
   } else if (last && (o->count >= MOST_PIECES || !make_room(o))) {
     last->bytes = first + bytes - last->first;
-    last->access |= access;
+    last->access = tps_access_join(last->access, access);
   } else if (make_room(o)) {
     o->list[o->count++] = (tps_touch){0, first, bytes, access};
   }
 }
 
-static void add_word(pieces *o, uint64_t first, uint64_t read,
-                     uint64_t written) {
+/* What was done to the bytes of one word. */
+typedef struct word {
+  uint64_t read, written, plain;
+} word;
+
+static uint8_t access_at(const word *w, unsigned at) {
+  return (uint8_t)((w->read >> at & 1 ? TPS_ACCESS_READ : 0) |
+                   (w->written >> at & 1 ? TPS_ACCESS_WRITE : 0) |
+                   (w->plain >> at & 1 ? 0 : TPS_ACCESS_STRONG));
+}
+
+/* How many bytes from `at` on are like the first. */
+static unsigned alike(const word *w, unsigned at) {
+  uint64_t other = (w->read ^ (0 - (w->read >> at & 1))) |
+                   (w->written ^ (0 - (w->written >> at & 1))) |
+                   (w->plain ^ (0 - (w->plain >> at & 1)));
+  other >>= at;
+  return other ? (unsigned)__builtin_ctzll(other) : 64 - at;
+}
+
+static void add_word(pieces *o, uint64_t first, const word *w) {
   for (unsigned at = 0; at < 64;) {
-    uint64_t r = read >> at & 1, w = written >> at & 1;
-    uint64_t other = ((read ^ (0 - r)) | (written ^ (0 - w))) >> at;
-    unsigned count = other ? (unsigned)__builtin_ctzll(other) : 64 - at;
-    if (r | w)
-      add(o, first + at, count,
-          (uint8_t)((r ? TPS_ACCESS_READ : 0) | (w ? TPS_ACCESS_WRITE : 0)));
+    unsigned count = alike(w, at);
+    uint8_t access = access_at(w, at);
+    if (access & TPS_ACCESS_BOTH) add(o, first + at, count, access);
     at += count;
   }
 }
@@ -221,11 +239,13 @@ static void add_pages(pieces *o, const pages *p) {
   for (uint64_t k = 0; k < chunk_count(p->size); k++) {
     chunk *c = atomic_load_explicit(&p->chunks[k], memory_order_acquire);
     for (unsigned n = 0; c && n < CHUNK_WORDS; n++) {
-      uint64_t read = atomic_load_explicit(&c->read[n], memory_order_relaxed);
-      uint64_t written =
-          atomic_load_explicit(&c->written[n], memory_order_relaxed);
-      if (read | written)
-        add_word(o, p->base + k * CHUNK_BYTES + 64 * n, read, written);
+      word w = {
+          atomic_load_explicit(&c->read[n], memory_order_relaxed),
+          atomic_load_explicit(&c->written[n], memory_order_relaxed),
+          atomic_load_explicit(&c->plain[n], memory_order_relaxed),
+      };
+      if (w.read | w.written)
+        add_word(o, p->base + k * CHUNK_BYTES + 64 * n, &w);
     }
   }
 }
