@@ -114,7 +114,8 @@ static unsigned join_of(unsigned x) {
   return length;
 }
 
-static void expect(unsigned barrier, bool *joins) {
+static void expect(unsigned barrier, bool *joins,
+                   const struct tps_sim_kernel *kernel) {
   unsigned todo[MOST + 1], left = 0;
   bool seen[MOST] = {false};
   todo[left++] = barrier;
@@ -125,8 +126,11 @@ static void expect(unsigned barrier, bool *joins) {
       seen[x] = true;
       todo[left++] = x;
       unsigned join = join_of(x);
-      if (join < length && code[join].op != H_exit && code[join].op != H_ret)
-        joins[join] = true;
+      if (join == length || code[join].op == H_exit || code[join].op == H_ret)
+        continue;
+      joins[join] = true;
+      assert_int_equal(tps_sim_join_opened(kernel, &code[x]),
+                       tps_sim_join_at(kernel, &code[join]));
     }
   }
 }
@@ -136,7 +140,7 @@ static unsigned compare(struct tps_sim_kernel *kernel) {
   for (unsigned k = 0; k < length; k++) {
     bool joins[MOST] = {false};
     if (code[k].op != H_barrier || !ends(k, NOTHING)) continue;
-    expect(k, joins);
+    expect(k, joins, kernel);
     for (unsigned j = 0; j < length; j++) {
       unsigned number = tps_sim_join_at(kernel, &code[j]);
       assert_int_equal(tps_sim_is_join_of(kernel, &code[k], number), joins[j]);

@@ -250,8 +250,8 @@ static bool find_rulers(graph *g) {
 }
 
 static unsigned join_number(const graph *g, joins *j, uint32_t b) {
-  uint16_t *at = &j->number[g->blocks[b].first];
-  if (!*at && j->count < j->words * 64 - 1) *at = (uint16_t)++j->count;
+  uint8_t *at = &j->number[g->blocks[b].first];
+  if (!*at && j->count < MOST_JOINS) *at = (uint8_t)++j->count;
   return *at;
 }
 
@@ -270,6 +270,7 @@ static void collect(const graph *g, joins *j, uint32_t b, uint64_t *set,
       todo[left++] = x;
       if (join == g->count || g->blocks[join].ends) continue;
       unsigned number = join_number(g, j, join);
+      j->opens[g->blocks[x].end - 1] = (uint8_t)number;
       set[number / 64] |= UINT64_C(1) << number % 64;
     }
   }
@@ -278,18 +279,17 @@ static void collect(const graph *g, joins *j, uint32_t b, uint64_t *set,
 static bool fill_sets(const graph *g, joins *j, uint32_t barriers) {
   uint32_t *todo = malloc((g->count + 1) * sizeof *todo), sets = 0;
   bool *seen = malloc(g->count + 1);
-  j->words = (g->count + 64) / 64;
-  if (j->words > 64) j->words = 64;
   j->number = calloc(g->length + 1, sizeof *j->number);
+  j->opens = calloc(g->length + 1, sizeof *j->opens);
   j->set_of = calloc(g->length + 1, sizeof *j->set_of);
-  j->sets = calloc((size_t)j->words * (barriers + 1), sizeof *j->sets);
-  bool good = todo && seen && j->number && j->set_of && j->sets;
+  j->sets = calloc(barriers + 1, sizeof *j->sets);
+  bool good = todo && seen && j->number && j->opens && j->set_of && j->sets;
   for (uint32_t k = 0; good && k < g->length; k++) {
     uint32_t b = g->block_of[k];
     if (!may_sync(&g->entry[k]) || !is_known(g, b)) continue;
     memset(seen, 0, g->count + 1);
     j->set_of[k] = (uint16_t)++sets;
-    collect(g, j, b, j->sets + (size_t)sets * j->words, todo, seen);
+    collect(g, j, b, j->sets[sets], todo, seen);
   }
   free(todo);
   free(seen);
@@ -339,6 +339,7 @@ joins *tps_sim_joins_new(const struct tps_sim_kernel *kernel) {
 void tps_sim_joins_free(joins *j) {
   if (!j) return;
   free(j->number);
+  free(j->opens);
   free(j->set_of);
   free(j->sets);
   free(j);
@@ -349,7 +350,6 @@ bool tps_sim_is_join_of(const struct tps_sim_kernel *kernel,
   const joins *j = kernel->joins;
   const function *f = kernel->main;
   if (!j || !join || barrier < f->entry || barrier >= f->end) return false;
-  const uint64_t *set =
-      j->sets + (size_t)j->set_of[barrier - f->entry] * j->words;
+  const uint64_t *set = j->sets[j->set_of[barrier - f->entry]];
   return set[join / 64] >> join % 64 & 1;
 }

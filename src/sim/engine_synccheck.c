@@ -2,8 +2,10 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * A thread that has not arrived at a barrier of the whole block when this lets the
- * others go has ended. If the last join that it went past is one of the barrier's,
- * it has left the barrier out; else it has returned early, as threads may.
+ * others go has ended. Since its last barrier it may have been at joins whose barriers
+ * it left out; so may those who have arrived. If it has been at one of this barrier's
+ * joins more often than they, it has left this one out; else it has returned early,
+ * as threads may. Once judged, it is not looked at again.
  */
 #include "sim/engine_synccheck.h"
 
@@ -13,8 +15,6 @@
 
 #include "sim/engine_finding.h"
 #include "sim/engine_joins.h"
-
-#define WARPS 32u
 
 /* What is told of one instruction, once a launch. */
 enum {
@@ -27,18 +27,27 @@ enum {
 
 /* The first to arrive at a barrier. */
 typedef struct arrival {
-  const insn *at,
-      *call; /* call: in the kernel's own function, the same if `at` is */
+  const insn *at, *call; /* call: where the kernel itself is meanwhile */
   const warp *warp;
   unsigned lane;
   uint32_t count;
 } arrival;
 
+/* What the lanes of a warp have left out since they were at a barrier. */
+typedef struct marks {
+  uint32_t judged; /* lanes that ended before a barrier was let go */
+  uint32_t dirty;  /* lanes with a count */
+  uint32_t open[MOST_JOINS + 1];
+  uint8_t times[MOST_JOINS + 1][LANES];
+} marks;
+
 typedef struct sync_state {
   arrival first[BARRIERS];
-  arrival alone[BARRIERS];       /* the first that did not wait */
-  uint32_t waited;               /* barriers at which a thread has waited */
-  uint16_t joined[WARPS][LANES]; /* the last join since the last barrier */
+  arrival alone[BARRIERS]; /* the first that did not wait */
+  uint32_t waited;         /* barriers at which a thread has waited */
+  uint8_t times[BARRIERS][MOST_JOINS + 1]; /* of the first */
+  uint32_t warp_count, join_count;
+  marks *warps; /* NULL: without joins */
 } sync_state;
 
 /* --- a launch and its blocks --------------------------------------------- */
@@ -55,17 +64,32 @@ static void launch_end(void *launch, tps_op *op, tps_op *graph) {
 static void *block_new(void *launch, struct tps_sim_block *block) {
   sync_state *s = calloc(1, sizeof *s);
   (void)launch;
+  if (s && block->launch->kernel->joins) {
+    s->warp_count = block->launch->warps;
+    s->join_count = block->launch->kernel->joins->count;
+    s->warps = calloc(s->warp_count, sizeof *s->warps);
+  }
   block->watch->sync = s;
   return s;
 }
 
 static void block_begin(void *launch, void *block) {
+  sync_state *s = block;
   (void)launch;
-  memset(block, 0, sizeof(sync_state));
+  memset(s->first, 0, sizeof s->first);
+  memset(s->alone, 0, sizeof s->alone);
+  s->waited = 0;
+  for (uint32_t k = 0; s->warps && k < s->warp_count; k++) {
+    marks *w = &s->warps[k];
+    w->judged = w->dirty = 0;
+    memset(w->open, 0, (s->join_count + 1) * sizeof w->open[0]);
+    memset(w->times, 0, (s->join_count + 1) * sizeof w->times[0]);
+  }
 }
 
 static void block_free(void *launch, void *block) {
   (void)launch;
+  free(((sync_state *)block)->warps);
   free(block);
 }
 
@@ -132,6 +156,39 @@ static const char *where(const engine *e, const insn *i, char *text,
   return tps_sim_insn_where(e->launch->kernel, i, text, size);
 }
 
+/* --- joins --------------------------------------------------------------- */
+
+void tps_sim_sync_joins(engine *e, const insn *i, uint32_t lanes) {
+  const sync_state *s = e->block->watch->sync;
+  const struct tps_sim_kernel *kernel = e->launch->kernel;
+  if (!s || !s->warps || e->group->depth) return;
+  marks *w = &s->warps[e->warp->index];
+  unsigned join = tps_sim_join_at(kernel, i);
+  uint32_t missed = join ? w->open[join] & lanes : 0;
+  w->open[join] &= ~lanes;
+  w->dirty |= missed;
+  for (uint32_t m = missed; m; m &= m - 1) {
+    uint8_t *times = &w->times[join][__builtin_ctz(m)];
+    if (*times < UINT8_MAX) ++*times;
+  }
+  w->open[tps_sim_join_opened(kernel, i)] |= lanes;
+}
+
+/* Lanes are at a barrier, the first of them as the first of all if `times` is to
+ * hold what they have left out before. */
+static void begin_anew(const engine *e, marks *w, uint32_t lanes,
+                       uint8_t *times) {
+  uint32_t count = e->launch->kernel->joins->count;
+  unsigned lane = (unsigned)__builtin_ctz(lanes);
+  for (uint32_t k = 0; k <= count; k++) {
+    if (times) times[k] = w->times[k][lane];
+    w->open[k] &= ~lanes;
+    for (uint32_t m = lanes & w->dirty; m; m &= m - 1)
+      w->times[k][__builtin_ctz(m)] = 0;
+  }
+  w->dirty &= ~lanes;
+}
+
 /* --- barriers ------------------------------------------------------------ */
 
 /* Threads that a count stands for. */
@@ -188,8 +245,9 @@ void tps_sim_sync_arrives(engine *e, const insn *i, uint32_t lanes, unsigned id,
   arrival now = {i, outermost(e, i, lane), e->warp, lane, count};
   if (waits) s->waited |= 1u << id;
   else if (!s->alone[id].at) s->alone[id] = now;
-  for (uint32_t m = lanes; m; m &= m - 1)
-    s->joined[e->warp->index][__builtin_ctz(m)] = 0;
+  if (s->warps && !count)
+    begin_anew(e, &s->warps[e->warp->index], lanes,
+               first->at ? NULL : s->times[id]);
   if (!first->at) *first = now;
   else if (threads_of(e, first->count) != threads_of(e, count))
     tell_counts(e, i, lane, id, count, first);
@@ -198,12 +256,17 @@ void tps_sim_sync_arrives(engine *e, const insn *i, uint32_t lanes, unsigned id,
     tell_places(e, i, lane, id, first);
 }
 
-void tps_sim_sync_joins(engine *e, const insn *i, uint32_t lanes) {
-  sync_state *s = e->block->watch->sync;
-  unsigned join = tps_sim_join_at(e->launch->kernel, i);
-  if (!s || e->group->depth) return;
-  for (uint32_t m = lanes; m; m &= m - 1)
-    s->joined[e->warp->index][__builtin_ctz(m)] = (uint16_t)join;
+/* --- barriers left out --------------------------------------------------- */
+
+/* The join of the barrier at which an ended lane has been too often, or 0. */
+static unsigned join_of_absent(const engine *e, const sync_state *s,
+                               unsigned id, unsigned k, unsigned lane) {
+  const struct tps_sim_kernel *kernel = e->launch->kernel;
+  for (unsigned join = 1; join <= kernel->joins->count; join++)
+    if (s->warps[k].times[join][lane] > s->times[id][join] &&
+        tps_sim_is_join_of(kernel, s->first[id].call, join))
+      return join;
+  return 0;
 }
 
 static const insn *join_insn(const struct tps_sim_kernel *kernel,
@@ -213,34 +276,46 @@ static const insn *join_insn(const struct tps_sim_kernel *kernel,
   return i;
 }
 
-/* The barrier lets all go but those who have left it out. */
-static void check_left_out(engine *e, unsigned id, const sync_state *s) {
-  const struct tps_sim_kernel *kernel = e->launch->kernel;
-  const arrival *first = &s->first[id];
-  const warp *who = NULL;
-  unsigned lane = 0;
-  uint32_t count = 0;
+/* Threads that have left a barrier out, the first of them and its join. */
+typedef struct absent {
+  uint32_t count;
+  const warp *warp;
+  unsigned lane, join;
+} absent;
+
+/* Looks at those who have ended since a barrier was let go before. */
+static absent judge(const engine *e, unsigned id, const sync_state *s) {
+  absent a = {0};
   for (uint32_t k = 0; k < e->launch->warps; k++) {
     const warp *w = &e->block->warps[k];
-    for (uint32_t m = w->members & ~w->live; m; m &= m - 1) {
-      unsigned l = (unsigned)__builtin_ctz(m);
-      if (!tps_sim_is_join_of(kernel, first->call, s->joined[k][l])) continue;
-      if (!count++) who = w, lane = l;
+    uint32_t ended = w->members & ~w->live & ~s->warps[k].judged;
+    s->warps[k].judged |= ended;
+    for (uint32_t m = ended & s->warps[k].dirty; m; m &= m - 1) {
+      unsigned lane = (unsigned)__builtin_ctz(m);
+      unsigned join = join_of_absent(e, s, id, k, lane);
+      if (join && !a.count++) a.warp = w, a.lane = lane, a.join = join;
     }
   }
-  if (!count || !is_news(e, first->at, TOLD_LEFT_OUT)) return;
+  return a;
+}
+
+/* The barrier lets all go but those who have left it out. */
+static void check_left_out(engine *e, unsigned id, const sync_state *s) {
+  const arrival *first = &s->first[id];
+  absent a = judge(e, id, s);
+  if (!a.count || !is_news(e, first->at, TOLD_LEFT_OUT)) return;
   char there[600];
   uint32_t t[3];
   finding f;
   begin(&f, e, first->at, first->warp, (int)first->lane,
         "Divergent thread(s) in block");
-  tps_sim_thread_of(e, who, lane, t);
+  tps_sim_thread_of(e, a.warp, a.lane, t);
   tps_sim_finding_add(
       &f, "%u of %u threads never come to barrier %u, thread (%u,%u,%u) first:",
-      count, e->launch->threads, id, t[0], t[1], t[2]);
-  const insn *join = join_insn(kernel, s->joined[who->index][lane]);
-  tps_sim_finding_add(&f, "it went on at %s without it and has ended",
-                      where(e, join, there, sizeof there));
+      a.count, e->launch->threads, id, t[0], t[1], t[2]);
+  tps_sim_finding_add(
+      &f, "it went on at %s without it and has ended",
+      where(e, join_insn(e->launch->kernel, a.join), there, sizeof there));
   tps_sim_finding_tell(&f, e);
 }
 
@@ -251,7 +326,7 @@ static void on_sync(void *launch, void *block, engine *e, watch_sync what,
   if (what != SYNC_RELEASE) return;
   const arrival *first = &s->first[number];
   bool partly = first->at && !first->count;
-  if (partly && e->block->live < e->launch->threads && e->launch->kernel->joins)
+  if (partly && e->block->live < e->launch->threads && s->warps)
     check_left_out(e, number, s);
   memset(&s->first[number], 0, sizeof s->first[number]);
 }

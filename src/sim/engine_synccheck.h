@@ -17,7 +17,8 @@ void tps_sim_sync_arrives(engine *e, const insn *i, uint32_t lanes, unsigned id,
 /* Lanes of the running warp call an operation for the lanes `member`. */
 void tps_sim_sync_members(engine *e, const insn *i, uint32_t lanes,
                           uint32_t member);
-/* Lanes of the running warp are about to execute a join (engine_joins.h). */
+/* Lanes of the running warp are at a join, or a branch that opens one
+ * (engine_joins.h). */
 void tps_sim_sync_joins(engine *e, const insn *i, uint32_t lanes);
 /* All threads of the block have ended. */
 void tps_sim_sync_ended(engine *e);

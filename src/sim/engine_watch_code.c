@@ -131,7 +131,8 @@ bool tps_sim_watch_code(struct tps_sim_kernel *kernel) {
     insn *i = &kernel->insns[k];
     kernel->sites[k] = site_of(kernel, i);
     if (i->op == H_shfl) slow_down(kernel, i);
-    kernel->sites[k].joins = tps_sim_join_at(kernel, i) != 0;
+    kernel->sites[k].joins =
+        tps_sim_join_at(kernel, i) != 0 || tps_sim_join_opened(kernel, i) != 0;
     if (kernel->sites[k].kind != WATCH_NOTHING || kernel->sites[k].joins ||
         is_sync(i))
       watch(kernel, i);
