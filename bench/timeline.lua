@@ -2,21 +2,17 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- What recording a timeline costs the host, in microseconds a call: medians of nine,
--- without one and with one, taking turns. Each run is short enough that the device's
--- queue is not full.
+-- without one and with one, taking turns. The stream is held up meanwhile, so that
+-- nothing runs beside; each run is short enough that the device's queue is not full.
 --
 --   build/tpstream bench/timeline.lua            the device in use
 local tp = require "tpstream"
+local gate = require "spec.support.gate"
 
 local RUNS, CALLS = 9, 500
 
-local empty = tp.load [[
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry nothing() { ret; }
-]]:kernel "nothing":bind { grid = 1, block = 1 }
-local s, t = tp.Stream(), tp.Stream()
+local empty = gate.kernel "empty":bind(gate.one)
+local held, other, free = tp.Stream(), tp.Stream(), tp.Stream()
 local event = tp.Event()
 local x, h = tp.zeros("u8", 256), tp.pinned("u8", 256)
 local function nothing() end
@@ -26,8 +22,8 @@ local WORKS = {
   { "copy of 256 bytes", function() for _ = 1, CALLS do x:copy_to(h) end end },
   { "record + wait", function()
     for _ = 1, CALLS do
-      event:record(s)
-      t:wait_event(event)
+      event:record(held)
+      other:wait_event(event)
     end
   end },
   { "range", function()
@@ -37,8 +33,10 @@ local WORKS = {
 }
 
 local function time(fn)
-  return tp.benchmark(fn, { warmup = 1, count = 1, stream = s }).cpu.median
-    / CALLS * 1e3
+  local g <close> = gate.new()
+  g:hold(held)
+  return tp.benchmark(function() tp.with_stream(held, fn) end,
+    { warmup = 0, count = 1, stream = free }).cpu.median / CALLS * 1e3
 end
 
 local function median(list)
@@ -51,6 +49,7 @@ print(("%s, %d runs of %d calls each"):format(tp.current_device():name(), RUNS,
 print(("%-20s %9s %9s"):format("µs a call", "off", "on"))
 for _, work in ipairs(WORKS) do
   local off, on = {}, {}
+  time(work[2])
   for i = 1, RUNS do
     off[i] = time(work[2])
     tp.timeline.start { limit = 100000 }
@@ -66,7 +65,6 @@ for i = 1, count do
   x:fill(i % 256)
   if i % 1000 == 0 then tp.current_stream():synchronize() end
 end
-tp.current_stream():synchronize()
 local before = os.clock()
 local timeline = tp.timeline.stop()
 local table_made = os.clock()

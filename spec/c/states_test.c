@@ -335,6 +335,7 @@ static const char owner[] = "tp = require 'tpstream'\n"
                             "tp.set_stream(s)\n"
                             "tp.strict(true)\n"
                             "tp.memory_limit(1000)\n"
+                            "tp.timeline.start()\n"
                             "s:on_complete(function() called = true end)\n"
                             "handle = s:handle()\n";
 
@@ -354,10 +355,13 @@ static const char guest[] =
     "assert(b:read()[4] == 7)\n"
     "s:close()\n"
     "assert(tostring(s):find 'closed')\n"
+    "assert(not pcall(tp.timeline.stop))\n"
     "assert(tp.poll() == 0)\n";
 
 static const char owner_again[] =
     "assert(not called and tp.current_stream() == s)\n"
+    "local t = tp.timeline.stop()\n"
+    "assert(#t == 1 and t[1].kind == 'callback')\n"
     "local b <close> = tp.buffer('i32', { 1, 2, 3 })\n"
     "assert(b:read()[3] == 3 and called)\n"
     "assert(tp.strict(false) == true and tp.memory_limit() == 1000)\n"
