@@ -708,7 +708,7 @@ describe("a chart", function()
     local chart = t:chart(100)
     assert.matches("^timeline: 10 operations on 2 streams, [%d.]+ ms\n", chart)
     assert.matches("\nhost +|[ :w]+|\n", chart)
-    assert.matches(("\nstream %d +|[ A]+| +%%d+%%%%\n"):format(s:id()), chart)
+    assert.matches(("\nstream %d +|[ Aa]+| +%%d+%%%%\n"):format(s:id()), chart)
     assert.matches(("\nstream %d +|[ <]+| +%%d+%%%%\n"):format(u:id()), chart)
     assert.matches("\n  A twice +5 x +[%d.e-]+ ms, [%d.e-]+ ms each\n", chart)
     assert.matches("\n  < copy to the host +5 x .* 1%.3 MB %([%d.]+ GB/s%)\n",

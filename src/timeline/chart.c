@@ -3,7 +3,8 @@
  *
  * A timeline as text: a line for each stream, a letter for each kernel, the sums
  * below. A column shows what took most of its time; work is shown in preference
- * to waiting, however short it was. */
+ * to waiting, however short it was: a kernel by a small letter where there was work
+ * for less than half of the column. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,18 +149,21 @@ static void paint(chart *c, char symbol, uint64_t from, uint64_t to) {
 
 static bool is_idle(char symbol) { return symbol == '.' || symbol == ':'; }
 
-static char strongest(const uint64_t *weights) {
+static char strongest(const chart *c, const uint64_t *weights) {
   char best = ' ';
-  uint64_t most = 0;
+  uint64_t most = 0, busy = 0;
   for (char s = '!'; s < 127; s++) {
     bool better = weights[(int)s] > most;
     if (weights[(int)s] == 0) continue;
+    if (!is_idle(s)) busy += weights[(int)s];
     if (best != ' ' && is_idle(s) != is_idle(best)) better = is_idle(best);
     if (!better) continue;
     best = s;
     most = weights[(int)s];
   }
-  return best;
+  bool letter = best >= 'A' && best <= 'Z';
+  bool little = (double)busy < span_of(c) / c->width / 2;
+  return letter && little ? (char)(best - 'A' + 'a') : best;
 }
 
 static void label(const chart *c, const char *text) {
@@ -171,7 +175,7 @@ static void bar(chart *c, const char *text) {
   label(c, text);
   fputc('|', c->out);
   for (int i = 0; i < c->width; i++)
-    fputc(strongest(&c->weights[i * 128]), c->out);
+    fputc(strongest(c, &c->weights[i * 128]), c->out);
   fputc('|', c->out);
   memset(c->weights, 0, (size_t)c->width * 128 * sizeof *c->weights);
 }
