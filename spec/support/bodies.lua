@@ -1219,4 +1219,32 @@ body("timeline", function(tp)
   equal_list({ 5, 5, 5, 5 }, b:read())
 end)
 
+body("check", function(tp)
+  pcall(tp.check.stop) -- of a run that an error has ended
+  tp.check.start { "order", "race" }
+  local s <close> = tp.Stream()
+  local t <close> = tp.Stream()
+  local b <close> = tp.zeros("i32", 4, { stream = s })
+  local h <close> = tp.pinned("i32", 4)
+  local m <close> = tp.load(PTX)
+  local add <close> = m:kernel "add"
+  tp.with_stream(s, b.fill, b, 1)
+  add:launch({ grid = 1, block = 4, stream = t }, b, 4, 2)
+  local g <close> = tp.capture(function()
+    add:launch({ grid = 1, block = 4 }, b, 2, 1)
+    b:copy_to(h)
+  end)
+  g:launch(s)
+  s:wait_stream(t)
+  s:on_complete(function() end)
+  h[1] = h[2]
+  assert(#tp.check.reports() <= 5)
+  -- What the checker has no memory for it leaves out, and says so where it can.
+  local reports = tp.check.stop()
+  assert(#reports <= 6)
+  for _, r in ipairs(reports) do
+    assert(r.check == "order" and r.text:find "\n$" and r.count >= 1)
+  end
+end)
+
 return bodies
