@@ -82,7 +82,11 @@ string(CONCAT TPS_ENGINE "^(arithmetic|async|cluster|corpus.*|float8|gemm|"
   "golden.*|headers.*|kernels_.*|matrix|opcodes.*|print|reuse|semantics|"
   "stack|surface|texture.*|video.*|warp|wide|wmma)$")
 # What takes long under sanitizers and shows them nothing that others don't.
-set(TPS_UNSANITIZED "^(corpus_.*|examples|host_lua|kernels_.*|map|wmma)$")
+string(CONCAT TPS_UNSANITIZED "^(corpus_.*|examples|host_lua|kernels_.*|map|"
+  "timeline_doc|wmma)$")
+# What is about the command alone.
+string(CONCAT TPS_OF_COMMAND "^(check_command|examples|host|host_lua|injection|"
+  "timeline_command|timeline_doc)$")
 
 # A sanitized module can't be loaded by a plain lua5.4, so there the command
 # alone runs the specs. What is about the one or the other runs there only. Once
@@ -115,8 +119,7 @@ function(tps_lua_spec file)
   if(name MATCHES "${TPS_ENGINE}")
     return()
   endif()
-  if(NOT TPS_SANITIZE AND
-     NOT name MATCHES "^(check_command|examples|host|host_lua|injection)$")
+  if(NOT TPS_SANITIZE AND NOT name MATCHES "${TPS_OF_COMMAND}")
     tps_spec_test(lua5.4/${name} --busted ${TPS_BUSTED}
                   ${TPS_LUA54} spec/${base})
   endif()
