@@ -367,7 +367,9 @@ static void failures(const chart *c) {
     fprintf(c->out, "%" PRIu64 " operation%s had not ended\n", endless,
             endless == 1 ? "" : "s");
   if (c->timeline->dropped > 0)
-    fprintf(c->out, "%" PRIu64 " more were not recorded (limit %zu)\n",
+    fprintf(c->out,
+            "%" PRIu64 " more operations, ranges or waits were not recorded "
+            "(limit %zu)\n",
             c->timeline->dropped, c->timeline->limit);
 }
 
