@@ -132,9 +132,9 @@ local findings = require "spec.support.findings" ("check_barrier", SOURCE,
   "barrier")
 local fine, one, expect = findings.fine, findings.one, findings.expect
 local ERROR = "Barrier error detected. "
-local IN_BLOCK = ERROR .. "Divergent thread(s) in block"
-local IN_WARP = ERROR .. "Divergent thread(s) in warp"
-local ARGUMENTS = ERROR .. "Invalid arguments"
+local IN_BLOCK = ERROR .. "Divergent thread(s) in block."
+local IN_WARP = ERROR .. "Divergent thread(s) in warp."
+local ARGUMENTS = ERROR .. "Invalid arguments."
 
 describe("the barrier check", function()
   require "spec.support.simulated" (setup, teardown)
@@ -172,9 +172,11 @@ describe("the barrier check", function()
     assert.equal([[
     24 of 64 threads never come to barrier 0, thread (40,0,0) first:
     it went on at program.cu:20 without it and has ended]],
-      expect(text, IN_BLOCK, "some", "some",
-        "thread (0,0,0) in block (0,0,0)"):gsub("\n    launched.*", ""))
+      expect(text, IN_WARP, "some", "some",
+        "thread (32,0,0) in block (0,0,0)"):gsub("\n    launched.*", ""))
     assert.equal("barrier", report.check)
+    text = one(function(k) k("some", { 1, 64 }, b, 32) end)
+    expect(text, IN_BLOCK, "some", "some", "thread (0,0,0) in block (0,0,0)")
     assert.equal("some", report.kernel)
   end)
 
@@ -206,7 +208,7 @@ describe("the barrier check", function()
 
   it("tells of an arrival that nobody waits for", function()
     local text = one(function(k) k("alone", { 1, 64 }, b) end)
-    assert.truthy(expect(text, ERROR .. "Missing wait", "alone", "alone",
+    assert.truthy(expect(text, ERROR .. "Missing wait.", "alone", "alone",
       "thread (0,0,0) in block (0,0,0)"):find(
       "no thread of the block waits at barrier 3", 1, true))
   end)
@@ -262,7 +264,7 @@ describe("the barrier check, in a process of its own,", function()
 
   it("tells an mbarrier that was never initialised", function()
     local text = found 'k("raw", { 1, 32 }, b)'
-    assert.truthy(text:find(ERROR .. "Missing init\n    at raw", 1, true))
+    assert.truthy(text:find(ERROR .. "Missing init.\n    at raw", 1, true))
     assert.truthy(text:find("the mbarrier is not initialised", 1, true))
   end)
 

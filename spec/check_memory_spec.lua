@@ -83,13 +83,13 @@ describe("the memory check", function()
   it("tells what lies nearest, and who made it", function()
     local text = apart 'k("store", { 1, 1 }, b, 256)'
     assert.equal([[
-    Address 0x is out of bounds
+    Access to 0x is out of bounds
     and is 1 bytes after the nearest allocation at 0x of size 1024 bytes
     made at FILE (int32 buffer)
     launched at FILE]], rest(text, title("write", 4), "store", "store", FIRST))
     text = apart 'k("load", { 1, 1 }, b, -2)'
     assert.equal([[
-    Address 0x is out of bounds
+    Access to 0x is out of bounds
     and is 8 bytes before the nearest allocation at 0x of size 1024 bytes
     made at FILE (int32 buffer)
     launched at FILE]], rest(text, title("read", 4), "load", "load", FIRST))
@@ -104,7 +104,7 @@ describe("the memory check", function()
   it("tells atomic operations and null pointers", function()
     local text = apart 'k("count", { 1, 1 }, nil, 1)'
     assert.equal([[
-    Address 0x is out of bounds
+    Access to 0x is out of bounds
     a null pointer
     launched at FILE]], rest(text, title("atomic", 4), "count", "count", FIRST))
   end)
@@ -112,7 +112,7 @@ describe("the memory check", function()
   it("tells misaligned addresses", function()
     local text = apart [[k("wide", { 1, 1 }, tp.zeros("i8", 64), 4)]]
     assert.equal([[
-    Address 0x is misaligned
+    Access to 0x is misaligned
     and is inside the nearest allocation at 0x of size 64 bytes
     made at FILE (int8 buffer)
     launched at FILE]], rest(text, title("write", 16), "wide", "wide", FIRST))
@@ -126,7 +126,7 @@ old:close()
 tp.current_device():synchronize()
 k("late", { 1, 1 }, b)]]
     assert.equal([[
-    Address 0x is out of bounds
+    Access to 0x is out of bounds
     and is inside the nearest freed allocation at 0x of size 32 bytes
     made at FILE (int32 buffer)
     freed at FILE
@@ -152,10 +152,10 @@ k("late", { 1, 1 }, b)]]
   it("tells frees on the device that can't be", function()
     local text = apart 'k("frees", { 1, 1 }, b, 0)'
     assert.truthy(expect(text,
-      "Malloc/Free error encountered: Invalid pointer to free", "frees", "inner",
-      FIRST):find("which malloc has not returned", 1, true))
+      "Malloc/Free Error encountered : Invalid pointer to device-side free",
+      "frees", "inner", FIRST):find("which malloc has not returned", 1, true))
     text = apart 'k("frees", { 1, 1 }, b, 1)'
-    assert.truthy(expect(text, "Malloc/Free error encountered: Double free",
-      "frees", "twice", FIRST):find("which was freed before", 1, true))
+    assert.truthy(expect(text, "Malloc/Free Error encountered : Device-side double free", "frees", "twice",
+      FIRST):find("which was freed before", 1, true))
   end)
 end)

@@ -368,14 +368,15 @@ HANDLER(free) {
     if (!a || a->base != p || a->kind != TPS_SIM_HEAP ||
         (a->owner != space && atomic_load(&a->live)))
       tps_sim_fault_as(e, i, (int)l, TPS_ILLEGAL_ADDRESS,
-                       "Malloc/Free error encountered: Invalid pointer to free",
+                       "Malloc/Free Error encountered : Invalid pointer to "
+                       "device-side free",
                        "free of 0x%llx, which malloc has not returned",
                        (unsigned long long)p);
     if (!atomic_load(&a->live))
-      tps_sim_fault_as(e, i, (int)l, TPS_LAUNCH_FAILED,
-                       "Malloc/Free error encountered: Double free",
-                       "free of 0x%llx, which was freed before",
-                       (unsigned long long)p);
+      tps_sim_fault_as(
+          e, i, (int)l, TPS_LAUNCH_FAILED,
+          "Malloc/Free Error encountered : Device-side double free",
+          "free of 0x%llx, which was freed before", (unsigned long long)p);
     const tps_op *op = e->launch->config.op;
     tps_sim_free(space, a, op ? op->source : "", op ? op->line : 0);
   }

@@ -39,8 +39,8 @@ static void begin(finding *f, const access *a, const char *is) {
                         space_name(a), kinds[a->kind], a->size);
   tps_sim_finding_at(f, a->e, a->i);
   tps_sim_finding_by(f, a->e, a->e->warp, a->lane);
-  tps_sim_finding_add(f, "Address 0x%llx is %s", (unsigned long long)a->address,
-                      is);
+  tps_sim_finding_add(f, "Access to 0x%llx is %s",
+                      (unsigned long long)a->address, is);
 }
 
 /* Who made the memory and who freed it, as far as that is known. */

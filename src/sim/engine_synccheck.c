@@ -120,7 +120,7 @@ static bool is_news(const engine *e, const insn *i, unsigned what) {
 
 static void begin(finding *f, const engine *e, const insn *i, const warp *w,
                   int lane, const char *title) {
-  tps_sim_finding_begin(f, TPS_WATCH_BARRIER, "Barrier error detected. %s",
+  tps_sim_finding_begin(f, TPS_WATCH_BARRIER, "Barrier error detected. %s.",
                         title);
   tps_sim_finding_at(f, e, i);
   if (lane >= 0) tps_sim_finding_by(f, e, w, (unsigned)lane);
@@ -299,7 +299,8 @@ static absent judge(const engine *e, unsigned id, const sync_state *s) {
   return a;
 }
 
-/* The barrier lets all go but those who have left it out. */
+/* The barrier lets all go but those who have left it out: the rest of their warp
+ * is here, which is worse, or of other warps. */
 static void check_left_out(engine *e, unsigned id, const sync_state *s) {
   const arrival *first = &s->first[id];
   absent a = judge(e, id, s);
@@ -307,8 +308,12 @@ static void check_left_out(engine *e, unsigned id, const sync_state *s) {
   char there[600];
   uint32_t t[3];
   finding f;
-  begin(&f, e, first->at, first->warp, (int)first->lane,
-        "Divergent thread(s) in block");
+  if (a.warp->live)
+    begin(&f, e, first->at, a.warp, __builtin_ctz(a.warp->live),
+          "Divergent thread(s) in warp");
+  else
+    begin(&f, e, first->at, first->warp, (int)first->lane,
+          "Divergent thread(s) in block");
   tps_sim_thread_of(e, a.warp, a.lane, t);
   tps_sim_finding_add(
       &f, "%u of %u threads never come to barrier %u, thread (%u,%u,%u) first:",
