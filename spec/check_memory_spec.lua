@@ -155,8 +155,8 @@ k("late", { 1, 1 }, b)]]
       "Malloc/Free Error encountered : Invalid pointer to device-side free",
       "frees", "inner", FIRST):find("which malloc has not returned", 1, true))
     text = apart 'k("frees", { 1, 1 }, b, 1)'
-    assert.truthy(expect(text, "Malloc/Free Error encountered : Device-side double free",
-      "frees", "twice",
+    assert.truthy(expect(text,
+      "Malloc/Free Error encountered : Device-side double free", "frees", "twice",
       FIRST):find("which was freed before", 1, true))
   end)
 end)
