@@ -62,7 +62,8 @@ describe("tpstream --check", function()
       assert.equal("========= ERROR SUMMARY: 0 errors\n", r.stderr)
       assert.equal(0, r.status)
     end
-    assert.equal("========= ERROR SUMMARY: 0 errors\n", check("--check=race", BAD).stderr)
+    local r = check("--check=race", BAD)
+    assert.equal("========= ERROR SUMMARY: 0 errors\n", r.stderr)
     assert.equal("", check("", BAD).stderr)
   end)
 
@@ -72,8 +73,8 @@ for i = 1, 3 do
   tp.with_stream(s, x.fill, x, 1)
   tp.with_stream(t, x.fill, x, 2)
 end]])
-    assert.matches("\n=========\n========= 5 times: Missing order between two writes of "
-      .. "int32%[100%] made at demo.lua:3, elements 1 to 100\n"
+    assert.matches("\n=========\n========= 5 times: Missing order between two "
+      .. "writes of int32%[100%] made at demo.lua:3, elements 1 to 100\n"
       .. "========= ERROR SUMMARY: 1 error\n$", r.stderr)
     assert.equal(4, r.status)
   end)
@@ -122,11 +123,26 @@ print(#tp.check.reports())]])
   end)
 
   it("has nothing to say of the examples", function()
-    local r = run.command { "sh", "-c", ("'%s' --check=order examples/pipeline.lua"):format(
-      COMMAND) }
-    assert.equal(0, r.status, r.stderr)
-    assert.matches("ERROR SUMMARY: 0 errors\n$", r.stderr)
+    for _, name in ipairs { "hello", "tasks", "pipeline" } do
+      local r = run.command { COMMAND, "--check=order", "examples/" .. name .. ".lua" }
+      assert.equal(0, r.status, r.stderr)
+      assert.matches("========= ERROR SUMMARY: 0 errors\n$", r.stderr, name)
+    end
   end)
+
+  for _, page in ipairs { "README.md", "docs/streams.md", "docs/kernels.md",
+    "docs/reference.md" } do
+    it("has nothing to say of the programs of " .. page, function()
+      local count = 0
+      for program in files.read(page):gmatch "```lua\n(.-)```" do
+        local r = check("--check=order", program)
+        assert.equal(0, r.status, program .. r.stderr)
+        assert.matches("========= ERROR SUMMARY: 0 errors\n$", r.stderr)
+        count = count + 1
+      end
+      assert.is_true(count > 0)
+    end)
+  end
 end)
 
 -- With TPS_WRITE_DOCS: puts into the page what was printed.
