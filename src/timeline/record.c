@@ -129,7 +129,7 @@ static void add_open(tps_timeline *t, tps_op *op) {
   t->open_count++;
 }
 
-/* Of no array's: a host's wait or range. NULL: dropped. */
+/* NULL: dropped. */
 static tps_timeline_span *add_span(tps_timeline *t) {
   void *spans = t->spans;
   bool room =
@@ -246,8 +246,8 @@ static void held(void *data, const tps_context *context, uint64_t began_ns) {
 /* ---- ranges -------------------------------------------------------------- */
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static tps_timeline
-    *_Atomic recorded; /* the list; changed with the lock held */
+/* The list; changed with the lock held. */
+static _Atomic(tps_timeline *) recorded;
 static _Atomic uint64_t last_range;
 
 static void begin_in(tps_timeline *t, uint64_t id, const tps_context *context,
@@ -270,18 +270,32 @@ static void begin_in(tps_timeline *t, uint64_t id, const tps_context *context,
   if (span == NULL) free(copy);
 }
 
-static void end_in(tps_timeline *t, uint64_t id) {
+/* Where one context's ranges are in order of their numbers; NULL: the range was not
+ * kept. */
+static tps_timeline_span *find_range(tps_timeline *t, const tps_range *range) {
+  for (size_t i = t->span_count; i > 0; i--) {
+    tps_timeline_span *span = &t->spans[i - 1];
+    if (span->id == range->id) return span;
+    if (span->context == range->context && span->id != 0 &&
+        span->id < range->id)
+      return NULL;
+  }
+  return NULL;
+}
+
+static void end_in(tps_timeline *t, const tps_range *range) {
   uint64_t now = tps_now_ns();
+  if (!is_ours(t, range->context)) return;
   pthread_mutex_lock(&t->lock);
-  size_t i = t->span_count;
-  while (i > 0 && t->spans[i - 1].id != id) i--;
-  if (i > 0) t->spans[i - 1].ended_ns = now;
+  tps_timeline_span *span = find_range(t, range);
+  if (span != NULL) span->ended_ns = now;
   pthread_mutex_unlock(&t->lock);
 }
 
 void tps_range_begin(tps_range *range, const tps_context *context,
                      uint64_t thread, const char *name) {
   range->id = atomic_fetch_add(&last_range, 1) + 1;
+  range->context = context->id;
   tps_nvtx_begin(range, name, thread == 0);
   if (atomic_load(&recorded) == NULL) return;
   pthread_mutex_lock(&list_lock);
@@ -296,7 +310,7 @@ void tps_range_end(tps_range *range) {
   if (atomic_load(&recorded) != NULL) {
     pthread_mutex_lock(&list_lock);
     for (tps_timeline *t = atomic_load(&recorded); t != NULL; t = t->next)
-      end_in(t, range->id);
+      end_in(t, range);
     pthread_mutex_unlock(&list_lock);
   }
   range->id = 0;

@@ -96,6 +96,7 @@ int tps_timeline_write(const tps_timeline *timeline, const char *path,
 /* For timelines and, where the build found NVTX, for tools that listen. */
 typedef struct tps_range {
   uint64_t id; /* 0: not begun */
+  uint64_t context;
   uint64_t nvtx;
   bool pushed;
 } tps_range;
