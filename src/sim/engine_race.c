@@ -79,8 +79,9 @@ static void block_begin(void *launch, void *block) {
 
 static race_memory *memory_of(race_block *b, const touch *t) {
   race_memory **last = &b->last[t->i->slot];
-  if (*last && (*last)->base == t->memory->base) return *last;
-  race_memory *m = tps_sim_race_memory(b->launch, t->memory);
+  race_memory *m = *last;
+  if (m && m->base == t->memory->base) return m;
+  m = tps_sim_race_memory(b->launch, t->memory);
   if (m) *last = m;
   return m;
 }

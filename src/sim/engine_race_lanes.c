@@ -16,36 +16,43 @@
   _Pragma("GCC ivdep") for (unsigned j = 0; j < (n)->count; j++)
 #endif
 
+/* Truth as 0 or 1, without branches. */
+typedef uint32_t truth;
+static inline truth same(uint32_t a, uint32_t b) { return a == b ? 1 : 0; }
+static inline truth less(uint32_t a, uint32_t b) { return a < b ? 1 : 0; }
+
 /* Whether a mark is known to the lane of cell j, as far as it can be told by what
- * all lanes know. All ones or 0. */
-static inline uint32_t is_known(const cells *n, uint32_t now, uint32_t warp,
-                                uint32_t who, unsigned j) {
+ * all lanes know. */
+static inline truth is_known(const cells *n, mark m, unsigned j) {
   uint32_t self = n->lane + (j >> n->per);
-  bool early = now < n->least || now < n->acquired;
-  bool inside = warp - n->first < n->warps && now < n->all;
-  bool own = warp == n->mark.warp &&
-             ((who & (MARK_LANE | MARK_SEVERAL)) == self || now < n->together);
-  return early | inside | own ? FULL : 0;
+  truth early = less(m.now, n->least) | less(m.now, n->acquired);
+  truth inside = less(m.warp - n->first, n->warps) & less(m.now, n->all);
+  truth met =
+      same(m.who & (MARK_LANE | MARK_SEVERAL), self) | less(m.now, n->together);
+  return early | inside | (same(m.warp, n->mark.warp) & met);
 }
 
 static inline bool all_known(const cells *n, const marks *m) {
   const uint32_t *now = m->now + n->k, *warp = m->warp + n->k;
   const uint32_t *who = m->who + n->k;
-  uint32_t known = FULL;
-  EACH_CELL(n) known &= is_known(n, now[j], warp[j], who[j], j);
-  return known == FULL;
+  truth known = 1;
+  EACH_CELL(n) {
+    mark v = {now[j], warp[j], who[j]};
+    known &= is_known(n, v, j);
+  }
+  return known != 0;
 }
 
 /* Whether the same warp has read at the same time. */
-static inline bool is_same(const cells *n, uint32_t now, uint32_t warp) {
-  return (warp == n->mark.warp) & (now == n->mark.now);
+static inline truth is_same(const cells *n, uint32_t now, uint32_t warp) {
+  return same(warp, n->mark.warp) & same(now, n->mark.now);
 }
 
 /* What the second list of reads keeps, as leave_read of engine_race_cell.c. */
-static inline bool is_kept(const cells *n, mark m, uint32_t older, unsigned j) {
-  bool room = (m.warp != n->mark.warp) | (older < n->least);
-  return !is_same(n, m.now, m.warp) & room &
-         (is_known(n, m.now, m.warp, m.who, j) == 0);
+static inline truth is_kept(const cells *n, mark m, uint32_t older,
+                            unsigned j) {
+  truth full = same(m.warp, n->mark.warp) & (1 ^ less(older, n->least));
+  return 1 ^ (is_same(n, m.now, m.warp) | full | is_known(n, m, j));
 }
 
 static inline void keep_reads(const cells *n) {
@@ -56,7 +63,7 @@ static inline void keep_reads(const cells *n) {
   uint32_t *older_who = m[1].who + n->k;
   EACH_CELL(n) {
     mark v = {now[j], warp[j], who[j]};
-    bool keep = is_kept(n, v, older[j], j);
+    truth keep = is_kept(n, v, older[j], j);
     older[j] = keep ? v.now : older[j];
     older_warp[j] = keep ? v.warp : older_warp[j];
     older_who[j] = keep ? v.who : older_who[j];
@@ -67,10 +74,10 @@ static inline bool any_kept(const cells *n) {
   const marks *m = n->chunk->reads;
   const uint32_t *now = m->now + n->k, *warp = m->warp + n->k;
   const uint32_t *who = m->who + n->k;
-  uint32_t any = 0;
+  truth any = 0;
   EACH_CELL(n) {
     mark v = {now[j], warp[j], who[j]};
-    any |= is_kept(n, v, 0, j) ? FULL : 0;
+    any |= is_kept(n, v, 0, j);
   }
   return any != 0;
 }
@@ -80,12 +87,11 @@ static inline void leave_reads(const cells *n) {
   uint32_t *now = m->now + n->k, *warp = m->warp + n->k, *who = m->who + n->k;
   EACH_CELL(n) {
     uint32_t self = n->lane + (j >> n->per);
-    bool others =
-        (((who[j] ^ self) & MARK_LANE) | (who[j] & MARK_SEVERAL)) != 0;
-    bool several = is_same(n, now[j], warp[j]) & others;
+    truth alone = same(who[j] & (MARK_LANE | MARK_SEVERAL), self);
+    truth several = is_same(n, now[j], warp[j]) & (1 ^ alone);
     now[j] = n->mark.now;
     warp[j] = n->mark.warp;
-    who[j] = n->mark.who | self | (several ? MARK_SEVERAL : 0);
+    who[j] = n->mark.who | self | several * MARK_SEVERAL;
   }
 }
 

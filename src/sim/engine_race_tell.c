@@ -36,10 +36,10 @@ static void describe(const touch *t, uint64_t at, char *text, size_t size) {
     snprintf(text, size, "Address 0x%llx in %s", (unsigned long long)at, what);
     return;
   }
+  uint64_t address = t->memory->base + at;
   tps_sim_describe(t->e, t->memory, what, sizeof what);
   snprintf(text, size, "Address 0x%llx, byte %llu of the %s",
-           (unsigned long long)(t->memory->base + at), (unsigned long long)at,
-           what);
+           (unsigned long long)address, (unsigned long long)at, what);
 }
 
 void tps_sim_race_note(race *r, const mark *m, watch_kind kind, const touch *t,
