@@ -21,6 +21,8 @@ extern "C" __global__ void sum_from(const int *p, int first, int *sum) {
 }
 struct view { int *p; int first; };
 extern "C" __global__ void through(view v, int x) { v.p[v.first + threadIdx.x] = x; }
+extern "C" __global__ void keep(const int *p, const int **place) { *place = p; }
+extern "C" __global__ void keep_any(int *p, int **place) { *place = p; }
 extern "C" __global__ void maybe(int *p, int yes) { if (yes) p[threadIdx.x] = yes; }
 ]=]
 
@@ -132,6 +134,28 @@ describe("on the simulated device", function()
     end))
     assert.equal("kernel", r[1].first.kind)
     assert.equal(8, r[1].count)
+  end)
+end)
+
+describe("a pointer that is stored away", function()
+  local function kept(name)
+    return with(function(x, s, t)
+      local a <close> = tp.zeros("i64", 1)
+      local b <close> = tp.zeros("i64", 1)
+      local k <close> = module:kernel(name)
+      k:launch(shape(s, 1), x, a)
+      k:launch(shape(t, 1), x, b)
+    end)
+  end
+
+  it("counts as read where it is one to const, else as written, perhaps", function()
+    fine(kept "keep")
+    if on_sim then -- which knows better
+      fine(kept "keep_any")
+      return
+    end
+    local r = misses("use/use", kept "keep_any")
+    assert.matches("^Perhaps missing order between two uses of int32", r[1].text)
   end)
 end)
 

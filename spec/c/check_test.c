@@ -206,6 +206,24 @@ static void bodies_are_told_any_number_of_times(void **state) {
   }
 }
 
+static void what_is_not_known_is_told_as_such(void **state) {
+  (void)state;
+  world w;
+  size_t count;
+  open_world(&w);
+  tps_op_unref(queue(&w, 0, TPS_OP_COPY, 1, 0, 64, TPS_ACCESS_READ));
+  tps_op_unref(queue(&w, 1, TPS_OP_COPY, 2, 0, 64, TPS_ACCESS_UNKNOWN));
+  tps_report **list = tps_report_list(0, &count);
+  assert_int_equal(count, 1);
+  assert_non_null(
+      strstr(list[0]->text, "Perhaps missing order between two uses"));
+  assert_string_equal(list[0]->first.access, "read");
+  assert_string_equal(list[0]->second.access, "use");
+  tps_report_unref(list[0]);
+  free(list);
+  assert_int_equal(close_world(&w), 1);
+}
+
 /* ---- the state stays small ----------------------------------------------- */
 
 static void closed_streams_give_their_lanes_back(void **state) {
@@ -374,6 +392,7 @@ int main(void) {
       cmocka_unit_test(what_is_never_told_is_as_declared),
       cmocka_unit_test(what_is_refused_does_nothing),
       cmocka_unit_test(bodies_are_told_any_number_of_times),
+      cmocka_unit_test(what_is_not_known_is_told_as_such),
       cmocka_unit_test(closed_streams_give_their_lanes_back),
       cmocka_unit_test(what_the_host_knows_is_forgotten),
       cmocka_unit_test(two_states_have_one_order),

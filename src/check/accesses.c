@@ -80,7 +80,7 @@ static void access_memory(tps_order *o, const tps_pending *p,
   if (p->visit.origin->kind == TPS_ORIGIN_HOST)
     return; /* what is queued later comes after it anyhow */
   tps_visit visit = p->visit;
-  visit.access = touch->access & (TPS_ACCESS_BOTH | TPS_ACCESS_STRONG);
+  visit.access = touch->access;
   uint8_t how = visit.access & (TPS_ACCESS_WRITE | TPS_ACCESS_STRONG);
   bool fine = how == TPS_ACCESS_WRITE
                   ? tps_spans_write(spans, first, end, &visit)

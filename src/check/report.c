@@ -92,7 +92,13 @@ static const char *kind_of(const tps_origin *origin) {
   }
 }
 
+/* What a kernel does with a pointer that was lost track of is not known. */
+static bool is_unsure(uint8_t access) {
+  return (access & TPS_ACCESS_UNKNOWN) == TPS_ACCESS_UNKNOWN;
+}
+
 static const char *access_name(uint8_t access) {
+  if (is_unsure(access)) return "use";
   switch (access & TPS_ACCESS_BOTH) {
   case TPS_ACCESS_READ: return "read";
   case TPS_ACCESS_WRITE: return "write";
@@ -248,12 +254,15 @@ static char *hint_of(const tps_report *r, const tps_origin *a,
 }
 
 static void add_title(text *t, const tps_report *r, const tps_place *place,
-                      bool first_wrote, uint8_t later) {
-  bool second_wrote = (later & TPS_ACCESS_WRITE) != 0;
-  add(t, "Missing order between %s of ",
-      first_wrote && second_wrote ? "two writes"
-      : first_wrote               ? "a write and a read"
-                                  : "a read and a write");
+                      uint8_t first, uint8_t second) {
+  bool first_wrote = (first & TPS_ACCESS_WRITE) != 0;
+  bool second_wrote = (second & TPS_ACCESS_WRITE) != 0;
+  const char *what = first_wrote && second_wrote ? "two writes"
+                     : first_wrote               ? "a write and a read"
+                                                 : "a read and a write";
+  if (is_unsure(first) || is_unsure(second))
+    add(t, "Perhaps missing order between two uses of ");
+  else add(t, "Missing order between %s of ", what);
   add_buffer(t, r, place);
   add(t, "\n");
 }
@@ -287,8 +296,7 @@ void tps_order_report(const tps_order *o, const tps_visit *earlier,
   fill_side(&r->second, b, inside, later->access);
   fill_buffer(r, place, first, end);
   r->hint = hint_of(r, a, b);
-  add_title(&t, r, place, (earlier->access & TPS_ACCESS_WRITE) != 0,
-            later->access);
+  add_title(&t, r, place, earlier->access, later->access);
   add_side(&t, &r->first, a);
   add_side(&t, &r->second, b);
   add(&t, "    missing: ");

@@ -54,6 +54,8 @@ static void plan_raw(tps_plan *p) {
 static void plan_param(tps_plan *p, const tps_param *q) {
   p->dtype = q->dtype;
   p->access = q->access | (q->strong ? TPS_ACCESS_STRONG : 0);
+  if (q->is_const && q->access == TPS_ACCESS_UNKNOWN)
+    p->access = TPS_ACCESS_READ; /* lost track of, but its type says so */
   p->offset = q->offset;
   p->size = q->size;
   p->either_char = q->pointer && is_char(q->type);
