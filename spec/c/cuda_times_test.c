@@ -281,6 +281,19 @@ static void a_record_is_a_point(void **state) {
   assert_true(truth[1].told_started >= truth[0].told_finished);
 }
 
+static void a_wait_begins_when_it_is_queued(void **state) {
+  (void)state;
+  stream s = {0};
+  queue(&s, 0, TPS_OP_LAUNCH, 100000);
+  double queued = host_ns;
+  queue(&s, 1, TPS_OP_WAIT, 50000);
+  host_ns += 1e6;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 2);
+  assert_true(apart((double)truth[1].told_started, queued) < 1000);
+  assert_true(apart((double)truth[1].told_finished, truth[1].finished) < 8000);
+}
+
 /* Work of a minute, behind which nothing ends, holds up nobody. */
 static void waits_for_nothing(void **state) {
   (void)state;
@@ -356,10 +369,15 @@ static void a_fault_ends_it(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(times_are_right),         TEST(order_is_kept),
-      TEST(a_record_is_a_point),     TEST(waits_for_nothing),
-      TEST(nobody_wants_to_know),    TEST(the_runtimes_own_is_left_out),
-      TEST(a_capture_is_left_alone), TEST(a_fault_ends_it),
+      TEST(times_are_right),
+      TEST(order_is_kept),
+      TEST(a_record_is_a_point),
+      TEST(a_wait_begins_when_it_is_queued),
+      TEST(waits_for_nothing),
+      TEST(nobody_wants_to_know),
+      TEST(the_runtimes_own_is_left_out),
+      TEST(a_capture_is_left_alone),
+      TEST(a_fault_ends_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

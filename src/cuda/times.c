@@ -18,15 +18,16 @@
 
 #define BASE_NS 1000000000u /* from one base to the next, at least */
 #define TRIES 5             /* for a base: the quickest counts */
-#define MANY 64u    /* pending: some are asked about at each operation */
-#define HEAP 65536u /* found: are told */
-#define KEPT 1024u  /* spans, when nobody wants times any more */
+#define MANY 64u            /* so many more pending: some are asked about */
+#define BUSY 4u             /* not ended of those: enough for now */
+#define HEAP 65536u         /* found: are told */
+#define KEPT 1024u          /* spans, when nobody wants times any more */
 
 struct tps_cuda_span {
   struct tps_cuda_span *next;
   tps_op *op; /* a reference */
   cudaEvent_t start, end;
-  bool point; /* the start is the end */
+  bool starts, ends; /* which of the two is recorded */
 };
 
 /* Both clocks at one moment; the device's begins with the first base. */
@@ -38,6 +39,8 @@ typedef struct base {
 typedef struct found {
   tps_op *op; /* a reference */
   double started, finished;
+  bool
+      starts; /* else it began when it was queued, or what was before it ended */
 } found;
 
 struct tps_cuda_times {
@@ -48,6 +51,7 @@ struct tps_cuda_times {
   size_t base_count, base_capacity;
   tps_cuda_span *pending, *pending_last, *idle;
   size_t pending_count, idle_count;
+  size_t next_look; /* when so many are pending */
   found *found;
   size_t found_count, found_capacity;
 };
@@ -106,7 +110,8 @@ static tps_cuda_span *take_span(struct tps_cuda_times *t, tps_op *op) {
   }
   span->next = NULL;
   span->op = tps_op_ref(op);
-  span->point = op->kind == TPS_OP_RECORD;
+  span->starts = op->kind != TPS_OP_WAIT;
+  span->ends = op->kind != TPS_OP_RECORD;
   return span;
 }
 
@@ -149,29 +154,33 @@ static void find(struct tps_cuda_times *t, tps_cuda_span *span) {
     t->found = more;
     t->found_capacity = capacity;
   }
-  if (!measure(t, span->start, &f.started)) return;
-  f.finished = f.started;
-  if (!span->point && !measure(t, span->end, &f.finished)) return;
+  if (span->starts && !measure(t, span->start, &f.started)) return;
+  if (span->ends && !measure(t, span->end, &f.finished)) return;
+  if (!span->ends) f.finished = f.started;
+  f.starts = span->starts;
   span->op = NULL;
   t->found[t->found_count++] = f;
 }
 
-/* Asks about so many, those that have waited longest first. After a fault there
- * is no answer. */
-static void look(struct tps_cuda_times *t, size_t most) {
-  for (; most > 0 && t->pending != NULL; most--) {
+/* Asks about those that have waited longest, until so many have not ended. After a
+ * fault there is no answer. */
+static void look(struct tps_cuda_times *t, size_t busy) {
+  size_t left = t->pending_count;
+  for (; t->pending != NULL && left > 0 && busy > 0; left--) {
     tps_cuda_span *span = take_pending(t);
-    cudaError_t e = cudaEventQuery(span->point ? span->start : span->end);
+    cudaError_t e = cudaEventQuery(span->ends ? span->end : span->start);
     if (e == cudaErrorNotReady) {
       put_pending(t, span);
+      busy--;
       continue;
     }
     if (e == cudaSuccess) find(t, span);
     give_span(t, span);
     if (e == cudaSuccess) continue;
     drop_pending(t);
-    return;
+    break;
   }
+  t->next_look = t->pending_count + MANY;
 }
 
 /* ---- bases --------------------------------------------------------------- */
@@ -260,7 +269,7 @@ static void tell(struct tps_cuda_times *t) {
   uint64_t now = tps_now_ns();
   for (size_t i = 0; i < t->found_count; i++) {
     const found *f = &t->found[i];
-    uint64_t started = to_host(t, f->started);
+    uint64_t started = f->starts ? to_host(t, f->started) : 0;
     uint64_t finished = to_host(t, f->finished);
     if (started > now) started = now;
     if (started < f->op->queued_ns) started = f->op->queued_ns;
@@ -282,14 +291,20 @@ static void forget_bases(struct tps_cuda_times *t) {
   t->base_count = 1;
 }
 
-/* A base that is neither missing nor old; false: there can be none. */
+static bool is_timely(const struct tps_cuda_times *t) {
+  return t->base_count > 0 && t->found_count < HEAP &&
+         tps_now_ns() - t->bases[t->base_count - 1].host_ns < BASE_NS;
+}
+
+/* A base that is neither missing nor old, and a look at what has ended; false: there
+ * can be none. */
 static bool keep_time(struct tps_cuda_times *t) {
-  uint64_t now = tps_now_ns();
-  if (t->base_count > 0 && t->found_count < HEAP &&
-      now - t->bases[t->base_count - 1].host_ns < BASE_NS)
+  if (is_timely(t)) {
+    if (t->pending_count >= t->next_look) look(t, BUSY);
     return true;
+  }
   if (!prepare(t)) return false;
-  if (t->base_count > 0) look(t, t->pending_count);
+  if (t->base_count > 0) look(t, SIZE_MAX);
   if (!make_base(t)) return t->base_count > 0;
   tell(t);
   return true;
@@ -321,16 +336,18 @@ static bool is_captured(cudaStream_t stream) {
   return e != cudaSuccess || status != cudaStreamCaptureStatusNone;
 }
 
+/* Mostly there is nothing to do but to take one. */
 static tps_cuda_span *span_for(struct tps_cuda_times *t, tps_op *op) {
   tps_cuda_span *span = NULL;
-  enum cudaStreamCaptureMode mode = relax();
   pthread_mutex_lock(&t->lock);
-  if (keep_time(t)) {
-    if (t->pending_count > MANY) look(t, 2);
+  if (t->idle != NULL && t->pending_count < t->next_look && is_timely(t)) {
     span = take_span(t, op);
+  } else {
+    enum cudaStreamCaptureMode mode = relax();
+    if (keep_time(t)) span = take_span(t, op);
+    unrelax(mode);
   }
   pthread_mutex_unlock(&t->lock);
-  unrelax(mode);
   return span;
 }
 
@@ -345,7 +362,7 @@ tps_cuda_span *tps_cuda_times_first(tps_device *device,
   if (op->queued_ns == 0 || is_captured((cudaStream_t)stream)) return NULL;
   struct tps_cuda_times *t = need_times(tps_cuda(device));
   tps_cuda_span *span = t != NULL ? span_for(t, op) : NULL;
-  if (span == NULL ||
+  if (span == NULL || !span->starts ||
       cudaEventRecord(span->start, (cudaStream_t)stream) == cudaSuccess)
     return span;
   cudaGetLastError(); /* the operation itself will say what is wrong */
@@ -356,7 +373,7 @@ tps_cuda_span *tps_cuda_times_first(tps_device *device,
 void tps_cuda_times_last(tps_device *device, tps_cuda_span *span,
                          tps_device_stream *stream, bool queued) {
   struct tps_cuda_times *t = times_of(device);
-  if (queued && !span->point &&
+  if (queued && span->ends &&
       cudaEventRecord(span->end, (cudaStream_t)stream) != cudaSuccess) {
     cudaGetLastError();
     queued = false;
@@ -385,7 +402,7 @@ void tps_cuda_times_collect(tps_device *device) {
   enum cudaStreamCaptureMode mode = relax();
   pthread_mutex_lock(&t->lock);
   if (t->base_count > 0) {
-    look(t, t->pending_count);
+    look(t, SIZE_MAX);
     if (t->found_count > 0) {
       make_base(t); /* without, what there is has to do */
       tell(t);

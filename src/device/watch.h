@@ -38,7 +38,9 @@ typedef struct tps_watch {
   unsigned wants; /* TPS_WATCH_* */
   void *data;
   /* `graph` is the launch of the graph that the operation was part of, or NULL:
-   * the record of a part is shared by all launches. CLOCK_MONOTONIC. */
+   * the record of a part is shared by all launches. CLOCK_MONOTONIC. A wait for an
+   * event may be told to begin before what was queued on its stream before it has
+   * ended, but not before it was queued itself. */
   void (*ran)(void *data, tps_op *op, tps_op *graph, uint64_t started_ns,
               uint64_t finished_ns);
   /* All that a launch touched, once it has ended or failed: pieces in order of

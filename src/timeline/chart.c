@@ -5,6 +5,7 @@
  * below. A column shows what took most of its time; work is shown in preference
  * to waiting, however short it was: a kernel by a small letter where there was work
  * for less than half of the column. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,7 +164,8 @@ static char strongest(const chart *c, const uint64_t *weights) {
   }
   bool letter = best >= 'A' && best <= 'Z';
   bool little = (double)busy < span_of(c) / c->width / 2;
-  return letter && little ? (char)(best - 'A' + 'a') : best;
+  if (letter && little) best = (char)tolower((unsigned char)best);
+  return best;
 }
 
 static void label(const chart *c, const char *text) {

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * At the end of the recording, what only the whole tells: which record each wait
- * waited for, and how the host's ranges lie in one another. */
+ * waited for and when it began, and how the host's ranges lie in one another. */
 #include <stdlib.h>
 
 #include "timeline/parts.h"
@@ -53,6 +53,53 @@ static bool link_waits(tps_timeline *t) {
   return true;
 }
 
+/* On a stream, in order of queueing. */
+typedef struct place {
+  uint64_t stream;
+  uint32_t device; /* and its kind */
+  uint32_t item;
+} place;
+
+static int by_place(const void *x, const void *y) {
+  const place *a = x, *b = y;
+  int order = compare(a->device, b->device);
+  if (order == 0) order = compare(a->stream, b->stream);
+  return order != 0 ? order : compare(a->item, b->item);
+}
+
+static size_t find_places(const tps_timeline *t, place *places) {
+  size_t n = 0;
+  for (size_t i = 0; i < t->count; i++) {
+    const tps_timeline_item *item = &t->items[i];
+    if (item->graph != 0 || item->finished_ns == 0) continue;
+    uint32_t device = (uint32_t)item->device << 1 | item->device_kind;
+    places[n++] = (place){item->stream, device, (uint32_t)i};
+  }
+  if (n > 0) qsort(places, n, sizeof *places, by_place);
+  return n;
+}
+
+/* A wait begins when what was before it has ended: devices may have told of an
+ * earlier time. */
+static bool begin_waits(tps_timeline *t) {
+  place *places = malloc((t->count + 1) * sizeof *places);
+  if (places == NULL) return false;
+  size_t n = find_places(t, places);
+  for (size_t i = 1; i < n; i++) {
+    tps_timeline_item *item = &t->items[places[i].item];
+    const tps_timeline_item *before = &t->items[places[i - 1].item];
+    if (item->kind != TPS_OP_WAIT || places[i].stream != places[i - 1].stream ||
+        places[i].device != places[i - 1].device)
+      continue;
+    if (item->started_ns < before->finished_ns)
+      item->started_ns = before->finished_ns;
+    if (item->finished_ns < item->started_ns)
+      item->finished_ns = item->started_ns;
+  }
+  free(places);
+  return true;
+}
+
 /* ---- ranges -------------------------------------------------------------- */
 
 #define LANES 64u
@@ -98,6 +145,6 @@ static bool lay_ranges(tps_timeline *t) {
 }
 
 bool tps_timeline_settle(tps_timeline *t) {
-  bool linked = link_waits(t);
-  return lay_ranges(t) && linked;
+  bool linked = link_waits(t), begun = begin_waits(t);
+  return lay_ranges(t) && linked && begun;
 }
