@@ -10,7 +10,10 @@
  *
  * The device is compiled against cudart, linked statically; cudart opens the
  * driver when the program runs. What only the driver's interface has is found
- * by name through cudart, so nothing here links the driver.
+ * by name through cudart, so nothing here links the driver. The calls that are made
+ * most go to the driver, too, past cudart's own share of what they cost (a launch,
+ * a record, a wait, a query); what it refuses is asked of cudart again, which has
+ * the error's usual name.
  */
 #ifndef TPS_CUDA_CUDA_H
 #define TPS_CUDA_CUDA_H
@@ -29,19 +32,25 @@
   X(address_range, cuMemGetAddressRange, 3020)                                 \
   X(context_current, cuCtxGetCurrent, 4000)                                    \
   X(condition_create, cuGraphConditionalHandleCreate, 12030)                   \
+  X(event_query, cuEventQuery, 2000)                                           \
+  X(event_record, cuEventRecord, 2000)                                         \
   X(fill16, cuMemsetD16Async, 3020)                                            \
   X(fill32, cuMemsetD32Async, 3020)                                            \
   X(fill32_rows, cuMemsetD2D32Async, 3020)                                     \
   X(graph_add, cuGraphAddNode, 12030)                                          \
   X(graph_add_kernel, cuGraphAddKernelNode, 12000)                             \
+  X(graph_launch, cuGraphLaunch, 10000)                                        \
   X(graph_set_attribute, cuGraphKernelNodeSetAttribute, 11000)                 \
   X(graph_set_kernel, cuGraphExecKernelNodeSetParams, 12000)                   \
   X(kernel_name, cuKernelGetName, 12030)                                       \
   X(kernel_parameter, cuKernelGetParamInfo, 12040)                             \
+  X(launch, cuLaunchKernelEx, 11060)                                           \
   X(library_module, cuLibraryGetModule, 12000)                                 \
   X(module_function, cuModuleGetFunction, 2000)                                \
   X(module_load, cuModuleLoadDataEx, 2010)                                     \
-  X(module_unload, cuModuleUnload, 2000)
+  X(module_unload, cuModuleUnload, 2000)                                       \
+  X(stream_query, cuStreamQuery, 2000)                                         \
+  X(stream_wait, cuStreamWaitEvent, 3020)
 
 typedef struct tps_cuda_driver {
 #define X(field, symbol, version) PFN_##symbol##_v##version field;
@@ -95,6 +104,11 @@ static inline int tps_cuda_use(tps_device *device, tps_error *err) {
  * its answer. */
 cudaError_t tps_cuda_wait(cudaError_t (*query)(void *handle), void *handle,
                           uint64_t timeout_ns);
+
+/* The driver's answer to a query, whose number is cudart's; else it is an error. */
+static inline bool tps_cuda_is_answer(CUresult r) {
+  return r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY;
+}
 
 /* Turns the answer of a query or a wait into the face's. "Not ready" is no
  * failure: *err stays as it was. */

@@ -30,13 +30,21 @@ void tps_cuda_event_destroy(tps_device *device, tps_device_event *event) {
   cudaGetLastError();
 }
 
+static cudaError_t record(tps_device *device, tps_device_event *event,
+                          tps_device_stream *stream) {
+  CUresult r =
+      tps_cuda(device)->driver.event_record((CUevent)event, (CUstream)stream);
+  if (r == CUDA_SUCCESS) return cudaSuccess;
+  return cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+}
+
 int tps_cuda_event_record(tps_device *device, tps_device_event *event,
                           tps_device_stream *stream, tps_op *op,
                           tps_error *err) {
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
-  cudaError_t e = cudaEventRecord((cudaEvent_t)event, (cudaStream_t)stream);
+  cudaError_t e = record(device, event, stream);
   tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaEventRecord");
 }
@@ -49,7 +57,9 @@ int tps_cuda_event_query(tps_device *device, tps_device_event *event,
                          tps_error *err) {
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  return tps_cuda_answer(ask(event), "cudaEventQuery", err);
+  CUresult r = tps_cuda(device)->driver.event_query((CUevent)event);
+  return tps_cuda_answer(tps_cuda_is_answer(r) ? (cudaError_t)r : ask(event),
+                         "cudaEventQuery", err);
 }
 
 /* As with streams, the call at the end is there for the kernels' printing. */

@@ -498,14 +498,20 @@ int tps_cuda_graph_update(tps_device *device, tps_device_graph *graph,
   return settle((int)e, "cudaGraphExecUpdate", err);
 }
 
+static cudaError_t start(tps_device *device, cudaGraphExec_t exec,
+                         tps_device_stream *stream) {
+  CUresult r = tps_cuda(device)->driver.graph_launch(exec, (CUstream)stream);
+  if (r == CUDA_SUCCESS) return cudaSuccess;
+  return cudaGraphLaunch(exec, (cudaStream_t)stream);
+}
+
 int tps_cuda_graph_launch(tps_device *device, tps_device_graph *graph,
                           tps_device_stream *stream, tps_op *op,
                           tps_error *err) {
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
-  cudaError_t e =
-      cudaGraphLaunch(((cuda_graph *)graph)->exec, (cudaStream_t)stream);
+  cudaError_t e = start(device, ((cuda_graph *)graph)->exec, stream);
   tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaGraphLaunch");
 }

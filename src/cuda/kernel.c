@@ -151,9 +151,30 @@ static void add_carveout(cudaLaunchConfig_t *config, unsigned percent) {
       .val.sharedMemCarveout = percent};
 }
 
-int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
-                    const tps_launch *launch, tps_device_stream *stream,
-                    tps_op *op, tps_error *err) {
+/* A launch that asks for nothing special. */
+static bool launch_plain(tps_device *device, tps_device_kernel *kernel,
+                         const tps_launch *launch, tps_device_stream *stream) {
+  const uint32_t *g = launch->grid, *b = launch->block;
+  CUlaunchConfig config = {.gridDimX = g[0],
+                           .gridDimY = g[1],
+                           .gridDimZ = g[2],
+                           .blockDimX = b[0],
+                           .blockDimY = b[1],
+                           .blockDimZ = b[2],
+                           .sharedMemBytes = launch->shared,
+                           .hStream = (CUstream)stream};
+  return tps_cuda(device)->driver.launch(&config, (CUfunction)kernel,
+                                         launch->argv, NULL) == CUDA_SUCCESS;
+}
+
+static bool is_plain(const tps_launch *launch) {
+  return !launch->cooperative && launch->carveout == 0 &&
+         launch->cluster[0] == 0;
+}
+
+static cudaError_t launch_any(tps_device *device, tps_device_kernel *kernel,
+                              const tps_launch *launch,
+                              tps_device_stream *stream) {
   cudaLaunchAttribute attributes[3];
   const uint32_t *g = launch->grid, *b = launch->block;
   cudaLaunchConfig_t config = {.gridDim = {g[0], g[1], g[2]},
@@ -162,16 +183,25 @@ int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
                                .stream = (cudaStream_t)stream,
                                .attrs = attributes};
   cudaError_t e = cudaSuccess;
-  int code = tps_cuda_use(device, err);
-  if (code != 0) return code;
+  if (is_plain(launch) && launch_plain(device, kernel, launch, stream))
+    return cudaSuccess;
   if (launch->cooperative)
     attributes[config.numAttrs++] = (cudaLaunchAttribute){
         .id = cudaLaunchAttributeCooperative, .val.cooperative = 1};
   if (launch->carveout != 0) add_carveout(&config, launch->carveout - 1u);
   if (launch->cluster[0] != 0)
     e = add_cluster(&config, kernel, launch->cluster);
+  return e == cudaSuccess ? cudaLaunchKernelExC(&config, kernel, launch->argv)
+                          : e;
+}
+
+int tps_cuda_launch(tps_device *device, tps_device_kernel *kernel,
+                    const tps_launch *launch, tps_device_stream *stream,
+                    tps_op *op, tps_error *err) {
+  int code = tps_cuda_use(device, err);
+  if (code != 0) return code;
   tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
-  if (e == cudaSuccess) e = cudaLaunchKernelExC(&config, kernel, launch->argv);
+  cudaError_t e = launch_any(device, kernel, launch, stream);
   tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaLaunchKernelExC");
 }

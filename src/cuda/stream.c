@@ -93,7 +93,9 @@ int tps_cuda_stream_query(tps_device *device, tps_device_stream *stream,
                           tps_error *err) {
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
-  return tps_cuda_answer(ask(stream), "cudaStreamQuery", err);
+  CUresult r = tps_cuda(device)->driver.stream_query((CUstream)stream);
+  return tps_cuda_answer(tps_cuda_is_answer(r) ? (cudaError_t)r : ask(stream),
+                         "cudaStreamQuery", err);
 }
 
 /* cudaStreamSynchronize at the end waits no more: it makes the driver print all
@@ -107,14 +109,21 @@ int tps_cuda_stream_synchronize(tps_device *device, tps_device_stream *stream,
   return tps_cuda_answer(e, "cudaStreamSynchronize", err);
 }
 
+static cudaError_t wait_for(tps_device *device, tps_device_stream *stream,
+                            tps_device_event *event) {
+  CUresult r =
+      tps_cuda(device)->driver.stream_wait((CUstream)stream, (CUevent)event, 0);
+  if (r == CUDA_SUCCESS) return cudaSuccess;
+  return cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0);
+}
+
 int tps_cuda_stream_wait_event(tps_device *device, tps_device_stream *stream,
                                tps_device_event *event, tps_op *op,
                                tps_error *err) {
   int code = tps_cuda_use(device, err);
   if (code != 0) return code;
   tps_cuda_span *span = tps_cuda_times_begin(device, stream, op);
-  cudaError_t e =
-      cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0);
+  cudaError_t e = wait_for(device, stream, event);
   tps_cuda_times_end(device, span, stream, e == cudaSuccess);
   return e == cudaSuccess ? 0 : tps_cuda_fail(err, e, "cudaStreamWaitEvent");
 }
