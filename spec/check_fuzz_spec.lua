@@ -2,8 +2,8 @@
 -- SPDX-FileCopyrightText: 2026 The tpstream authors
 --
 -- The order check against an independent reference: random programs of writes, reads,
--- atomic additions, records, waits and waits of the host, of which the reference knows
--- every path from one operation to another.
+-- atomic additions, records, waits, waits of the host and launches of graphs with
+-- branches, of which the reference knows every path from one operation to another.
 local tp = require "tpstream"
 local program = require "spec.support.program"
 
@@ -12,18 +12,35 @@ extern "C" __global__ void count(int *p) { atomicAdd(p + threadIdx.x, 1); }
 ]=]
 
 local STREAMS, EVENTS, BUFFERS, PARTS, LENGTH = 5, 3, 2, 4, 24
+local GRAPHS, BRANCHES = 2, 3
 
--- A program: an array of operations, arguments chosen by `random`.
+local function access_of(random, of)
+  local op = { s = random(of), b = random(BUFFERS), first = random(PARTS) }
+  op.kind = ({ "write", "read", "count" })[random(3)]
+  op.last = random(op.first, PARTS)
+  return op
+end
+
+-- What is captured on branches that begin together and end together.
+local function make_graph(random)
+  local list = {}
+  for i = 1, random(1, 7) do
+    list[i] = random(3) > 1 and access_of(random, BRANCHES)
+      or { kind = "follow", s = random(BRANCHES), of = random(BRANCHES) }
+  end
+  list[#list + 1] = access_of(random, BRANCHES)
+  return list
+end
+
+-- A program: an array of operations, arguments chosen by `random`, and its graphs.
 local function make(random)
-  local list, busy = {}, random(10, 60)
+  local list, busy = { graphs = {} }, random(10, 60)
+  for g = 1, GRAPHS do list.graphs[g] = make_graph(random) end
   for i = 1, LENGTH do
     local dice, op = random(50), { s = random(STREAMS) }
     if random(100) <= busy then
-      op.kind = dice <= 15 and "write" or dice <= 30 and "read" or dice <= 45
-        and "count"
-        or "graph"
-      op.b, op.first = random(BUFFERS), random(PARTS)
-      op.last = random(op.first, PARTS)
+      op = access_of(random, STREAMS)
+      if dice <= 5 then op = { kind = "graph", s = op.s, g = random(GRAPHS) } end
     elseif dice <= 15 then
       op.kind, op.e = "record", random(EVENTS)
     elseif dice <= 30 then
@@ -61,27 +78,42 @@ local function reference(list)
     before[count] = mine
     return count
   end
-  local function access(line, op, writes, atomic)
-    last[op.s] = node(last[op.s], host)
+  local function access(op, at)
+    local writes, atomic = op.kind ~= "read", op.kind == "count"
+    at[op.s] = node(at[op.s], host)
     for part = op.first, op.last do
       local cell = (op.b - 1) * PARTS + part
       accesses[cell] = accesses[cell] or {}
       for _, a in ipairs(accesses[cell]) do
         if (writes or a.writes) and not (atomic and a.atomic)
-          and not before[last[op.s]][a.node] then
+          and not before[at[op.s]][a.node] then
           racy[op.b] = true
-          together[a.line .. " " .. line] = true
+          together[a.line .. " " .. op.line] = true
         end
       end
-      table.insert(accesses[cell], { node = last[op.s], writes = writes,
-        atomic = atomic, line = line })
+      table.insert(accesses[cell], { node = at[op.s], writes = writes,
+        atomic = atomic, line = op.line })
     end
   end
-  for line, op in ipairs(list) do
+  -- Launches of one graph come one after the other.
+  local ended = {}
+  local function launch(op)
+    local begin, at = node(last[op.s], ended[op.g], host), {}
+    for i = 1, BRANCHES do at[i] = begin end
+    for _, inner in ipairs(list.graphs[op.g]) do
+      if inner.kind == "follow" then
+        at[inner.s] = node(at[inner.s], at[inner.of])
+      else
+        access(inner, at)
+      end
+    end
+    last[op.s] = node(begin, table.unpack(at))
+    ended[op.g] = last[op.s]
+  end
+  for _, op in ipairs(list) do
     local kind = op.kind
-    if kind == "write" or kind == "graph" then access(line, op, true)
-    elseif kind == "read" then access(line, op, false)
-    elseif kind == "count" then access(line, op, true, true)
+    if op.b then access(op, last)
+    elseif kind == "graph" then launch(op)
     elseif kind == "record" then
       last[op.s] = node(last[op.s], host)
       record[op.e] = last[op.s]
@@ -99,12 +131,14 @@ end
 -- ---- the same for tpstream ---------------------------------------------------
 
 local streams, events, buffers, sinks, count = {}, {}, {}, {}, nil
+local branches, spare = {}, {} -- for captures; where their copies go
 
--- Lua for each kind of operation, a line each. $x is field x.
+-- Lua for each kind of operation, a line each. $x is field x. Within a capture S are
+-- its branches.
 local TEXT = {
   write = "on(S[$s], function(b) b:fill(1) end, cut($b, $first, $last))",
   read = "cut($b, $first, $last):copy_to(T[$s], { stream = S[$s] })",
-  graph = "graph(S[$s], function(b) b:fill(2) end, cut($b, $first, $last))",
+  graph = "G[$g]:launch(S[$s])",
   count = "count:launch({ grid = 1, block = 1 + $last - $first, stream = S[$s] }, "
     .. "cut($b, $first, $last))",
   record = "E[$e]:record(S[$s])",
@@ -114,30 +148,42 @@ local TEXT = {
   await = "E[$e]:synchronize()",
 }
 
+-- Each operation is then told its line.
 local function text_of(list)
   local lines = {}
-  for i, op in ipairs(list) do
-    lines[i] = TEXT[op.kind]:gsub("%$(%w+)", op)
+  local function add_all(ops)
+    for _, op in ipairs(ops) do
+      lines[#lines + 1] = TEXT[op.kind]:gsub("%$(%w+)", op)
+      op.line = #lines
+    end
   end
+  for g, ops in ipairs(list.graphs) do
+    lines[#lines + 1] = ("G[%d] = capture(%d, function(S, T) fork(S)"):format(g, g)
+    add_all(ops)
+    lines[#lines + 1] = "join(S) end)"
+  end
+  add_all(list)
   return table.concat(lines, "\n")
 end
 
 local function run(text)
-  local parts = {}
+  local parts, graphs = {}, {}
   local names = {
     S = streams, E = events, T = sinks, on = tp.with_stream, count = count,
     cut = function(b, first, last)
       parts[#parts + 1] = buffers[b]:slice(first, last - first + 1)
       return parts[#parts]
     end,
-    graph = function(s, fn, b)
-      local g <close> = tp.capture(fn, b)
-      g:launch(s)
+    G = graphs,
+    capture = function(g, fn)
+      return tp.capture(branches[1], fn, branches, spare[g])
     end,
+    fork = function(s) for i = 2, BRANCHES do s[i]:wait_stream(s[1]) end end,
+    join = function(s) s[1]:wait_stream(table.unpack(s, 2)) end,
   }
   for i = 1, EVENTS do events[i] = tp.Event() end
   local ok, err = pcall(load(text, "=program", "t", names))
-  for _, list in ipairs { events, parts } do
+  for _, list in ipairs { events, parts, graphs } do
     for i = 1, #list do list[i]:close() end
   end
   assert(ok, err)
@@ -166,7 +212,16 @@ describe("random programs", function()
     end
     for i = 1, STREAMS do
       streams[i] = tp.Stream()
-      sinks[i] = tp.zeros("i32", PARTS + BUFFERS, { stream = streams[i] })
+      sinks[i] = tp.zeros("i32", 100, { stream = streams[i] })
+    end
+    local all_spare = {}
+    for i = 1, BRANCHES do branches[i] = tp.Stream() end
+    for g = 1, GRAPHS do
+      spare[g] = {}
+      for i = 1, BRANCHES do
+        spare[g][i] = tp.zeros("i32", 100)
+        all_spare[#all_spare + 1] = spare[g][i]
+      end
     end
     local module = program("check_fuzz", SOURCE)
     count = module:kernel "count"
@@ -190,7 +245,7 @@ describe("random programs", function()
       end
     end
     module:close()
-    for _, all in ipairs { streams, sinks, buffers, { count } } do
+    for _, all in ipairs { streams, sinks, buffers, branches, all_spare, { count } } do
       for i = 1, #all do all[i]:close() end
     end
     -- Neither answer is the rule.
