@@ -707,7 +707,7 @@ describe("tp.check", function()
       tp.with_stream(s, x.fill, x, 1)
       tp.with_stream(t, x.fill, x, 1)
     end)
-    assert.matches("^Missing order between two writes of int32%[4%] made at .-:%d+, "
-      .. "elements 1 to 4\n", r[1].text)
+    assert.matches("^Missing order between two writes of int32%[4%].-, "
+      .. "elements 1 to 4\n", r[1].text) -- made where, a GPU doesn't tell
   end)
 end)
