@@ -82,7 +82,8 @@ static void work(stream *s, double ns) {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
   (void)flags;
   if (fault != cudaSuccess) return fault;
-  *e = calloc(1, sizeof(event));
+  event *made = calloc(1, sizeof *made);
+  *e = (cudaEvent_t)made;
   events_open++;
   return cudaSuccess;
 }
@@ -128,7 +129,8 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b) {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) {
   assert_int_equal(flags, cudaStreamNonBlocking);
-  *s = calloc(1, sizeof(stream));
+  stream *made = calloc(1, sizeof *made);
+  *s = (cudaStream_t)made;
   return cudaSuccess;
 }
 

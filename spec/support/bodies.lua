@@ -1197,7 +1197,7 @@ end)
 body("timeline", function(tp)
   pcall(tp.timeline.stop) -- of a run that an error has ended
   local file = os.tmpname()
-  local remove <close> = setmetatable({}, {
+  local _ <close> = setmetatable({}, {
     __close = function() os.remove(file .. ".html") os.remove(file) end,
   })
   tp.timeline.start { limit = 100 }
