@@ -10,6 +10,7 @@ local program = require "spec.support.program"
 local SOURCE = [=[
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
+#include <cooperative_groups/reduce.h>
 #include <cub/agent/single_pass_scan_operators.cuh>
 #include <cub/block/block_load.cuh>
 #include <cub/block/block_scan.cuh>
@@ -92,6 +93,19 @@ __global__ void rounds(int *o, int n) {
     grid.sync();
   }
 }
+// Tiles of several warps meet in memory that is not the kernel's.
+__global__ void large_tiles(int *o) {
+  __shared__ int s[128];
+  auto tile = cg::tiled_partition<64>(cg::this_thread_block());
+  int t = threadIdx.x;
+  s[t] = t;
+  tile.sync();
+  int v = s[t ^ 33];
+  int sum = cg::reduce(tile, v, cg::plus<int>());
+  s[t] = sum + v;
+  tile.sync();
+  o[t] = s[t ^ 63];
+}
 __global__ void lock(int *o, int *word) {
   cuda::atomic_ref<int, cuda::thread_scope_device> l(*word);
   if (threadIdx.x != 0) return;
@@ -169,6 +183,14 @@ describe("no race is seen", function()
   local block = { grid = 1, block = 128 }
 
   it("in groups of lanes", function() quiet("partitions", block, 128) end)
+
+  it("in tiles of several warps", function()
+    for i, v in ipairs(quiet("large_tiles", block, 128)) do
+      local t = i - 1 ~ 63
+      local sum = (t // 64 * 128 + 63) * 32
+      assert.equal(sum + (t ~ 33), v)
+    end
+  end)
 
   it("in pipelines", function()
     local x <close> = input(128 * 8)

@@ -30,9 +30,9 @@ static void place(struct tps_sim_block *block, struct tps_sim_launch *launch,
   e->slots = (region *)(void *)at;
   at += round_up(kernel->slots * sizeof(region));
   e->shared.base = 0;
-  e->shared.size = launch->shared_bytes;
+  e->shared.size = launch->shared_end;
   e->shared.host = at;
-  at += round_up(launch->shared_bytes);
+  at += round_up(launch->shared_end);
   for (uint32_t k = 0; k < launch->warps; k++) {
     warp *w = &block->warps[k];
     w->index = k;
@@ -54,11 +54,11 @@ static struct tps_sim_block *make(struct tps_sim_launch *launch) {
   size_t slots = round_up(kernel->slots * sizeof(region));
   size_t frames = round_up(kernel->main->frame_bytes) * launch->warps;
   size_t total = head + round_up(BLOCK_ROWS * ROW32) + slots +
-                 round_up(launch->shared_bytes) + frames;
+                 round_up(launch->shared_end) + frames;
   unsigned char *p = aligned_alloc(64, total);
   if (!p) return NULL;
   /* Lanes that a warp lacks keep the zeros of their registers for ever. */
-  memset(p, 0, total - frames - round_up(launch->shared_bytes));
+  memset(p, 0, total - frames - round_up(launch->shared_end));
   memset(p + total - frames, 0, frames);
   struct tps_sim_block *block = (struct tps_sim_block *)(void *)p;
   place(block, launch, p + head);
@@ -145,6 +145,9 @@ static uint64_t mix(uint64_t x) {
 static void clear_shared(struct tps_sim_block *block) {
   unsigned char *host = block->e.shared.host;
   uint64_t bytes = block->launch->shared_bytes;
+  uint64_t reserved = block->launch->shared_end - bytes;
+  if (reserved > 0)
+    memset(host + bytes, 0, reserved); /* the toolkit counts on it */
   if (block->random != 0) tps_sim_blocks_garble(host, bytes, block->random);
   else if (bytes > 0) memset(host, 0, bytes);
 }

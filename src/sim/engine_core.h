@@ -43,6 +43,7 @@ enum {
   ROW_NCLUSTER_X, ROW_NCLUSTER_Y, ROW_NCLUSTER_Z,
   ROW_CLUSTER_SIZE_X, ROW_CLUSTER_SIZE_Y, ROW_CLUSTER_SIZE_Z,
   ROW_CLUSTER_RANKS, ROW_EXPLICIT_CLUSTER,
+  ROW_RESERVED_SHARED, ROW_RESERVED_END,
   LAUNCH_ROWS
 };
 /* Rows at IN_BLOCK. */
@@ -54,6 +55,9 @@ enum {
   BLOCK_ROWS
 };
 /* clang-format on */
+/* Bytes of shared memory that are the system's, in each block: cooperative groups
+ * of several warps meet there. */
+#define RESERVED_SHARED 1024u
 /* Rows at IN_WARP. */
 enum { ROW_TID_X, ROW_TID_Y, ROW_TID_Z, ROW_WARPID, WARP_ROWS };
 
@@ -160,6 +164,7 @@ struct tps_sim_kernel {
   uint32_t launch_bytes; /* rows at IN_LAUNCH */
   uint32_t static_shared;
   uint32_t dynamic_at; /* where dynamic shared memory begins */
+  bool reserved;       /* asks for the system's part of shared memory */
   shared_array *arrays;
   uint32_t array_count;
   uint32_t local_bytes;
@@ -193,6 +198,7 @@ struct tps_sim_launch {
   uint32_t cluster[3], cluster_blocks; /* 1 without clusters */
   uint32_t threads, warps;
   uint32_t shared_bytes; /* static and dynamic */
+  uint32_t shared_end;   /* with the system's part, if the kernel uses it */
   uint64_t grid_id;
   tps_sim_allocation *workspace; /* of cooperative launches */
   atomic_bool stop;

@@ -52,6 +52,9 @@ static void fill_dimensions(struct tps_sim_launch *launch) {
          (uint32_t)launch->config.multiprocessors);
   fill32(launch->rows + ROW_DYNAMIC_SHARED * ROW32, s->shared);
   fill32(launch->rows + ROW_TOTAL_SHARED * ROW32, launch->shared_bytes);
+  fill32(launch->rows + ROW_RESERVED_SHARED * ROW32,
+         launch->shared_end - RESERVED_SHARED);
+  fill32(launch->rows + ROW_RESERVED_END * ROW32, launch->shared_end);
   uint64_t workspace = launch->workspace ? launch->workspace->base : 0;
   fill32(launch->rows + ROW_ENVREG1 * ROW32, (uint32_t)(workspace >> 32));
   fill32(launch->rows + ROW_ENVREG2 * ROW32, (uint32_t)workspace);
@@ -118,6 +121,10 @@ static void settle(struct tps_sim_launch *launch) {
   launch->shared_bytes = c->shape.shared
                              ? launch->kernel->dynamic_at + c->shape.shared
                              : launch->kernel->static_shared;
+  launch->shared_end = launch->shared_bytes;
+  if (launch->kernel->reserved)
+    launch->shared_end =
+        ((launch->shared_bytes + 15u) & ~15u) + RESERVED_SHARED;
   if (!c->stack_bytes) c->stack_bytes = STACK_BYTES;
   if (c->multiprocessors <= 0) c->multiprocessors = 1;
   launch->grid_id = c->op ? c->op->seq : 1;

@@ -153,6 +153,8 @@ static const uint16_t launch_sregs[][2] = {
     {TPS_PTX_CLUSTER_NCTAID + 2, ROW_CLUSTER_SIZE_Z},
     {TPS_PTX_CLUSTER_NCTARANK, ROW_CLUSTER_RANKS},
     {TPS_PTX_IS_EXPLICIT_CLUSTER, ROW_EXPLICIT_CLUSTER},
+    {TPS_PTX_RESERVED_SMEM_OFFSET, ROW_RESERVED_SHARED},
+    {TPS_PTX_RESERVED_SMEM_END, ROW_RESERVED_END},
     {TPS_PTX_ENVREG + 1, ROW_ENVREG1}, {TPS_PTX_ENVREG + 2, ROW_ENVREG2},
 };
 /* clang-format on */
@@ -195,6 +197,9 @@ static uint32_t lane_row(builder *b, int32_t sreg) {
 
 /* Rows that never change while a thread lives; NO_OPERAND for the others. */
 static uint32_t fixed_sreg(builder *b, int32_t s) {
+  if (s == TPS_PTX_RESERVED_SMEM_OFFSET) b->kernel->reserved = true;
+  if (s == TPS_PTX_RESERVED_SMEM_CAP)
+    return tps_sim_constant(b, RESERVED_SHARED, false);
   for (unsigned k = 0; k < sizeof launch_sregs / sizeof *launch_sregs; k++)
     if (launch_sregs[k][0] == s) return launch_sregs[k][1] * ROW32 | IN_LAUNCH;
   for (unsigned k = 0; k < sizeof block_sregs / sizeof *block_sregs; k++)

@@ -63,8 +63,7 @@ static void *block_new(void *launch, struct tps_sim_block *block) {
   b->last = calloc(block->launch->kernel->slots + 1, sizeof(race_memory *));
   b->acquired = calloc(threads, sizeof *b->acquired);
   b->released = calloc(threads, sizeof *b->released);
-  b->shared =
-      tps_sim_race_memory_new(launch, 0, block->launch->shared_bytes + 1);
+  b->shared = tps_sim_race_memory_new(launch, 0, block->launch->shared_end + 1);
   if (b->last && b->acquired && b->released && b->shared) return b;
   block_free(launch, b);
   return NULL;
