@@ -297,9 +297,9 @@ static int take_block_turn(struct tps_sim_block *block, uint64_t slice) {
 
 int tps_sim_block_turn(struct tps_sim_block *block, uint64_t slice) {
   struct tps_sim_watch *watch = block->launch->watch;
-  if (!watch || !watch->alone) return take_block_turn(block, slice);
-  pthread_mutex_lock(&watch->turn);
+  if (!watch) return take_block_turn(block, slice);
+  tps_sim_watch_take_turn(watch);
   int outcome = take_block_turn(block, slice);
-  pthread_mutex_unlock(&watch->turn);
+  tps_sim_watch_end_turn(watch);
   return outcome;
 }

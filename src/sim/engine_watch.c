@@ -65,25 +65,37 @@ void tps_sim_launch_tell(tps_sim_launch *launch, tps_op *graph) {
     w->parts[k]->launch_end(w->states[k], launch->config.op, graph);
 }
 
+void tps_sim_watch_take_turn(struct tps_sim_watch *w) {
+  if (w->alone) pthread_mutex_lock(&w->turn);
+}
+
+void tps_sim_watch_end_turn(struct tps_sim_watch *w) {
+  if (w->alone) pthread_mutex_unlock(&w->turn);
+}
+
 bool tps_sim_watch_block(struct tps_sim_block *block) {
-  const struct tps_sim_watch *w = block->launch->watch;
+  struct tps_sim_watch *w = block->launch->watch;
   uint32_t slots = block->launch->kernel->slots;
   struct block_watch *b = block->watch = calloc(1, sizeof *b);
   bool good = b != NULL;
   if (good) good = (b->memory = calloc(slots + 1, sizeof(*b->memory))) != NULL;
+  tps_sim_watch_take_turn(w);
   for (uint32_t k = 0; good && k < w->count; k++)
     if (w->parts[k]->block_new)
       good =
           (b->states[k] = w->parts[k]->block_new(w->states[k], block)) != NULL;
+  tps_sim_watch_end_turn(w);
   if (!good && b) tps_sim_watch_block_free(block);
   return good;
 }
 
 void tps_sim_watch_block_begin(struct tps_sim_block *block) {
-  const struct tps_sim_watch *w = block->launch->watch;
+  struct tps_sim_watch *w = block->launch->watch;
+  tps_sim_watch_take_turn(w);
   for (uint32_t k = 0; k < w->count; k++)
     if (w->parts[k]->block_begin)
       w->parts[k]->block_begin(w->states[k], block->watch->states[k]);
+  tps_sim_watch_end_turn(w);
 }
 
 void tps_sim_watch_block_free(struct tps_sim_block *block) {

@@ -125,6 +125,9 @@ struct block_watch {
  * NO_HOST_MEMORY. */
 int tps_sim_watch_launch(struct tps_sim_launch *launch, tps_error *err);
 void tps_sim_watch_launch_free(struct tps_sim_launch *launch);
+/* Around what must not overlap in time, where a part is to be alone. */
+void tps_sim_watch_take_turn(struct tps_sim_watch *watch);
+void tps_sim_watch_end_turn(struct tps_sim_watch *watch);
 /* The same for a block of a launch that is watched; false: no memory. */
 bool tps_sim_watch_block(struct tps_sim_block *block);
 void tps_sim_watch_block_begin(struct tps_sim_block *block);
