@@ -166,10 +166,32 @@ __global__ void copied(int *o, int miss) {
   __shared__ int s[64];
   int t = threadIdx.x;
   unsigned to = (unsigned)__cvta_generic_to_shared(s + t);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4; cp.async.wait_all;"
-               :: "r"(to), "l"(o + t) : "memory");        // 1
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+               :: "r"(to), "l"(o + t) : "memory");        // 1 2
+  if (miss != 2) asm volatile("cp.async.wait_all;" ::: "memory");
   BARRIER(1);
-  o[64 + t] = s[63 - t];                                  // 1
+  o[64 + t] = s[63 - t];                                  // 1 2
+}
+// The next tile is on its way while one is used.
+__global__ void ahead(int *o, int miss) {
+  __shared__ int s[2][64];
+  int t = threadIdx.x, sum = 0;
+  unsigned to = (unsigned)__cvta_generic_to_shared(s[0] + t);
+  for (int k = 0; k <= 4; k++) {
+    if (k < 4)
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                   "cp.async.commit_group;"
+                   :: "r"(to + k % 2 * 256), "l"(o + 64 * k + t) // 1 2 3
+                   : "memory");
+    if (k == 0) continue;
+    if (miss == 1) asm volatile("cp.async.wait_group 2;" ::: "memory");
+    else if (k < 4) asm volatile("cp.async.wait_group 1;" ::: "memory");
+    else asm volatile("cp.async.wait_group 0;" ::: "memory");
+    BARRIER(2);
+    sum += s[(k - 1) % 2][63 - t];                        // 1 2 3
+    BARRIER(3);
+  }
+  o[256 + t] = sum;
 }
 // Tiles of eight lanes exchange by themselves, some more often than others.
 __global__ void tile_of_eight(int *o, int miss) {
@@ -328,7 +350,8 @@ local CASES = {
   { "agreed", 2, 64, 1, 1 },
   { "counted", 1, 64, 2, 1 },
   { "legacy", 1, 64, 64, 1 },
-  { "copied", 1, 64, 128, 1 },
+  { "copied", 1, 64, 128, 2 },
+  { "ahead", 1, 64, 320, 3 },
   { "tile_of_eight", 1, 64, 64, 2 },
   { "in_turn", 1, 128, 128, 2 },
   { "work_list", 3, 64, 1 + 64 * 40, 2 },

@@ -51,6 +51,7 @@ static void block_free(void *launch, void *block) {
   free(b->released);
   free(b->lanes);
   free(b->warps);
+  tps_sim_race_copies_free(b);
   free(b);
 }
 
@@ -94,6 +95,12 @@ static race_block *owner_of(race_block *b, const touch *t) {
   return b;
 }
 
+/* One lane's, as they come. */
+static bool is_copy(const touch *t) {
+  return t->i->op == H_async_copy && t->kind == WATCH_STORE &&
+         t->place == WATCH_SHARED;
+}
+
 static void on_touch(void *launch, void *block, const touch *t) {
   race_block *b = block;
   race_memory *m;
@@ -109,6 +116,8 @@ static void on_touch(void *launch, void *block, const touch *t) {
     m = memory_of(b, t);
   }
   if (!m || b->launch->now == UINT32_MAX) return; /* it counts no further */
+  if (t->i->op == H_async_arrive)                 /* it waits for them itself */
+    tps_sim_race_land(b, t->e->warp, t->lanes, UINT32_MAX);
   if (t->order & WATCH_RELEASES)
     tps_sim_race_sync(b, t->e, SYNC_FENCE, t->lanes, 0);
   visit v = {.r = b->launch, .b = b, .t = t, .least = least};
@@ -119,6 +128,8 @@ static void on_touch(void *launch, void *block, const touch *t) {
   v.mark.warp = b->first_warp + t->e->warp->index;
   v.mark.who = insn << MARK_INSN;
   if (t->kind == WATCH_UPDATE) v.mark.who |= MARK_UPDATE;
+  if (is_copy(t) && tps_sim_race_issue(b, t, (unsigned)__builtin_ctz(t->lanes)))
+    v.mark.who |= MARK_FLYING;
   tps_sim_race_run(&v, m);
 }
 

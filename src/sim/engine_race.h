@@ -41,6 +41,7 @@ enum {
   MARK_LANE = 31,
   MARK_UPDATE = 32,  /* of a strong write: an atomic operation */
   MARK_SEVERAL = 64, /* of a read: other lanes of the warp as well */
+  MARK_FLYING = 128, /* of a write: a copy that may take effect later */
   MARK_INSN = 8      /* bits below the instruction's number */
 };
 
@@ -118,6 +119,19 @@ typedef struct race {
 
 /* --- a block ------------------------------------------------------------- */
 
+/* Copies by cp.async that a warp has not waited for: nobody knows of their writes,
+ * not even the thread that issued them. */
+typedef struct flight {
+  uint32_t at, group; /* in shared memory; of the lane */
+  uint8_t bytes, lane;
+} flight;
+
+typedef struct flights {
+  flight *list;
+  uint32_t count, capacity;
+  uint32_t groups[LANES]; /* begun by each lane */
+} flights;
+
 /* What those who have arrived at a barrier know. */
 typedef struct arrivals {
   uint32_t acquired, released;
@@ -139,6 +153,7 @@ typedef struct race_block {
   uint32_t (*lanes)[LANES]; /* … and each of some; NULL: nothing more */
   uint32_t (*warps)[32];    /* what each knows of each warp, or NULL */
   arrivals arrivals[BARRIERS];
+  flights *flights; /* by warp, NULL: none yet */
   race_memory *shared;
   race_memory **last;            /* by slot */
   uint32_t *acquired, *released; /* each's own */
@@ -175,6 +190,19 @@ void tps_sim_race_release(race_block *b, uint32_t self, release *at);
 static inline uint32_t tps_sim_race_step(race *r) {
   return r->now < UINT32_MAX ? ++r->now : r->now;
 }
+
+/* --- engine_race_copy.c -------------------------------------------------- */
+
+/* A lane of the running warp has issued a copy; false: not kept, it counts as
+ * done. */
+bool tps_sim_race_issue(race_block *b, const touch *t, unsigned lane);
+/* Its lanes' copies become writes of theirs, but for the latest `kept` groups;
+ * UINT32_MAX: all of them, those in no group as well. */
+void tps_sim_race_land(race_block *b, const warp *w, uint32_t lanes,
+                       uint32_t kept);
+void tps_sim_race_group(race_block *b, const warp *w, uint32_t lanes);
+void tps_sim_race_copies_begin(race_block *b);
+void tps_sim_race_copies_free(race_block *b);
 
 /* --- engine_race_cell.c -------------------------------------------------- */
 

@@ -25,11 +25,13 @@ static inline truth less(uint32_t a, uint32_t b) { return a < b ? 1 : 0; }
  * all lanes know. */
 static inline truth is_known(const cells *n, mark m, unsigned j) {
   uint32_t self = n->lane + (j >> n->per);
-  truth early = less(m.now, n->least) | less(m.now, n->acquired);
+  truth done = same(m.who & MARK_FLYING, 0);
   truth inside = less(m.warp - n->first, n->warps) & less(m.now, n->all);
   truth met =
       same(m.who & (MARK_LANE | MARK_SEVERAL), self) | less(m.now, n->together);
-  return early | inside | (same(m.warp, n->mark.warp) & met);
+  truth known =
+      less(m.now, n->acquired) | inside | (same(m.warp, n->mark.warp) & met);
+  return less(m.now, n->least) | (done & known);
 }
 
 static inline bool all_known(const cells *n, const marks *m) {

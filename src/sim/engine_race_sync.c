@@ -39,6 +39,7 @@ static bool knows_lane(const race_block *b, uint32_t self, const mark *m) {
 }
 
 bool tps_sim_race_knows(const race_block *b, uint32_t self, const mark *m) {
+  if (m->who & MARK_FLYING) return false;
   if (m->now < b->all_acquired) return true;
   if (b->own_acquired && m->now < b->acquired[self]) return true;
   uint32_t warp = m->warp - b->first_warp;
@@ -62,6 +63,7 @@ void tps_sim_race_begin(race_block *b) {
   memset(b->released, 0, threads * sizeof *b->released);
   if (b->lanes) memset(b->lanes, 0, threads * sizeof *b->lanes);
   if (b->warps) memset(b->warps, 0, threads * sizeof *b->warps);
+  tps_sim_race_copies_begin(b);
 }
 
 /* --- releasing and acquiring --------------------------------------------- */
@@ -238,5 +240,7 @@ void tps_sim_race_sync(race_block *b, engine *e, watch_sync what,
   case SYNC_CLUSTER_WAIT:
     at_cluster(b, w, lanes, what == SYNC_CLUSTER_ARRIVE);
     break;
+  case SYNC_COPIES_GROUP: tps_sim_race_group(b, w, lanes); break;
+  case SYNC_COPIES_WAIT: tps_sim_race_land(b, w, lanes, number); break;
   }
 }

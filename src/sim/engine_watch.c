@@ -367,9 +367,11 @@ static void watch_texture(engine *e, const insn *i, uint32_t mask) {
 
 static void watch_sync_insn(engine *e, const insn *i, uint32_t mask) {
   unsigned what = i->op == H_fence            ? SYNC_FENCE
+                  : i->op == H_async_commit   ? SYNC_COPIES_GROUP
+                  : i->op == H_async_wait     ? SYNC_COPIES_WAIT
                   : i->op == H_cluster_arrive ? SYNC_CLUSTER_ARRIVE
                                               : SYNC_CLUSTER_WAIT;
-  tps_sim_watch_sync(e, what, mask, 0);
+  tps_sim_watch_sync(e, what, mask, i->op == H_async_wait ? i->f : 0);
 }
 
 /* --- the handlers -------------------------------------------------------- */
@@ -385,6 +387,8 @@ void tps_sim_watch_insn(engine *e, const insn *i, uint32_t mask) {
   case H_tex:
   case H_tld4: watch_texture(e, i, mask); return;
   case H_fence:
+  case H_async_commit:
+  case H_async_wait:
   case H_cluster_arrive:
   case H_cluster_wait: watch_sync_insn(e, i, mask); return;
   default: break;

@@ -72,7 +72,10 @@ typedef enum watch_sync {
   SYNC_RELEASE, /* … which lets all go that wait; no lanes */
   SYNC_FENCE,
   SYNC_CLUSTER_ARRIVE,
-  SYNC_CLUSTER_WAIT /* perhaps in vain */
+  SYNC_CLUSTER_WAIT, /* perhaps in vain */
+  SYNC_COPIES_GROUP, /* cp.async: what was issued becomes a group */
+  SYNC_COPIES_WAIT /* … is waited for, but for the latest `number` groups, or,
+                        if that is UINT32_MAX, all of it */
 } watch_sync;
 
 /* Somebody who watches. `launch` and `block` are what the functions returned that
