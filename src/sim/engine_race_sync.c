@@ -162,13 +162,15 @@ static uint32_t waiting(const warp *w, unsigned number) {
   return lanes;
 }
 
-/* Whether all threads that live wait there. The one that runs is on its way. */
+/* Whether all threads that live wait there; those that have ended count as arrived,
+ * but where a number of threads is asked for. */
 static bool takes_all(const race_block *b, unsigned number) {
   const struct tps_sim_block *block = b->block;
   uint32_t count = 0;
   for (uint32_t k = 0; k < block->launch->warps; k++)
     count += (uint32_t)__builtin_popcount(waiting(&block->warps[k], number));
-  return count == block->live;
+  bool counted = block->barriers[number].expected != 0;
+  return count == (counted ? block->launch->threads : block->live);
 }
 
 static void all_met(race_block *b, const arrivals *known) {
