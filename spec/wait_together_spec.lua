@@ -19,6 +19,33 @@ local function poll_until(log, count)
   end
 end
 
+-- Three times work is held up on the stream and two tasks await `what`, the stream
+-- or an event recorded behind that work: each pair goes on with its own work's end.
+local function each_in_its_time(s, what)
+  local gates, log = {}, {}
+  for i = 1, 3 do
+    gates[i] = gate.new()
+    gates[i]:hold(s)
+    if what ~= s then what:record(s) end
+    for k = 1, 2 do
+      tp.spawn(function()
+        tp.await(what)
+        log[#log + 1] = i * 10 + k
+      end)
+    end
+    tp.poll()
+  end
+  for i = 1, 3 do
+    assert.equal(2 * i - 2, #log)
+    gates[i]:open()
+    poll_until(log, 2 * i)
+    tp.poll()
+  end
+  assert.same({ 11, 12, 21, 22, 31, 32 }, log)
+  for i = 1, 3 do close(gates[i]) end
+  tp.run()
+end
+
 describe("tasks that wait for the same stream", function()
   it("go on together, in the order in which they came", function()
     local s <close> = tp.Stream()
@@ -43,27 +70,7 @@ describe("tasks that wait for the same stream", function()
 
   it("wait for the work of their own time", function()
     local s <close> = tp.Stream()
-    local gates, log = {}, {}
-    for i = 1, 3 do
-      gates[i] = gate.new()
-      gates[i]:hold(s)
-      for k = 1, 2 do
-        tp.spawn(function()
-          tp.await(s)
-          log[#log + 1] = i * 10 + k
-        end)
-      end
-      tp.poll()
-    end
-    for i = 1, 3 do
-      assert.equal(2 * i - 2, #log)
-      gates[i]:open()
-      poll_until(log, 2 * i)
-      tp.poll()
-    end
-    assert.same({ 11, 12, 21, 22, 31, 32 }, log)
-    for i = 1, 3 do close(gates[i]) end
-    tp.run()
+    each_in_its_time(s, s)
   end)
 
   it("wait for what was queued through its handle, too", function()
@@ -197,28 +204,7 @@ describe("tasks that wait for the same event", function()
   it("wait for the record of their own time", function()
     local s <close> = tp.Stream()
     local e <close> = tp.Event()
-    local gates, log = {}, {}
-    for i = 1, 3 do
-      gates[i] = gate.new()
-      gates[i]:hold(s)
-      e:record(s)
-      for k = 1, 2 do
-        tp.spawn(function()
-          tp.await(e)
-          log[#log + 1] = i * 10 + k
-        end)
-      end
-      tp.poll()
-    end
-    for i = 1, 3 do
-      assert.equal(2 * i - 2, #log)
-      gates[i]:open()
-      poll_until(log, 2 * i)
-      tp.poll()
-    end
-    assert.same({ 11, 12, 21, 22, 31, 32 }, log)
-    for i = 1, 3 do close(gates[i]) end
-    tp.run()
+    each_in_its_time(s, e)
   end)
 
   it("go on though it is closed meanwhile", function()
