@@ -15,6 +15,7 @@
 
 #include "device/watch.h"
 #include "sim/engine.h"
+#include "sim/engine_race.h"
 
 enum { BYTES = 20000, THREADS = 96, BLOCKS = 3 };
 
@@ -233,10 +234,45 @@ static void test_ends(void **state) {
   tps_sim_space_destroy(m.space);
 }
 
+static char found_text[1000];
+static unsigned found_count;
+
+static void found(void *data, const tps_finding *finding) {
+  (void)data;
+  assert_int_equal(finding->check, TPS_WATCH_RACE);
+  snprintf(found_text, sizeof found_text, "%s", finding->text);
+  found_count++;
+}
+
+/* Where there is no room to follow all that a launch touches, that is told. */
+static void test_limit(void **state) {
+  (void)state;
+  tps_watch races = {.wants = TPS_WATCH_RACE, .found = found};
+  uint64_t most = tps_sim_race_most;
+  machine m = {0};
+  load(&m);
+  tps_watch_add(&races);
+  fill_table(&m, 0, 4);
+  assert_int_equal(run(&m, "words", 0), TPS_SIM_DONE);
+  assert_int_equal(found_count, 0);
+  tps_sim_race_most = 16384;
+  assert_int_equal(run(&m, "words", 0), TPS_SIM_DONE);
+  assert_int_equal(found_count, 1);
+  assert_string_equal(found_text,
+                      "Race check incomplete in kernel words\n"
+                      "    It touches more memory than can be followed: 0 MiB "
+                      "are kept for the marks of a launch\n");
+  tps_sim_race_most = most;
+  tps_watch_remove(&races);
+  tps_sim_code_destroy(m.code);
+  tps_sim_space_destroy(m.space);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_touches),
       cmocka_unit_test(test_ends),
+      cmocka_unit_test(test_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

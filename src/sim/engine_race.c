@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define MOST_SHADOW (UINT64_C(4) << 30)
+uint64_t tps_sim_race_most = UINT64_C(4) << 30;
 
 /* --- launches and blocks ------------------------------------------------- */
 
@@ -15,7 +15,7 @@ static void *launch_new(struct tps_sim_launch *launch) {
   race *r = calloc(1, sizeof *r);
   if (!r) return NULL;
   r->launch = launch;
-  r->left = MOST_SHADOW;
+  r->left = tps_sim_race_most;
   r->last = &r->hazards;
   tps_sim_race_number(r);
   return r;
@@ -115,8 +115,11 @@ static void on_touch(void *launch, void *block, const touch *t) {
   } else {
     m = memory_of(b, t);
   }
-  if (!m || b->launch->now == UINT32_MAX) return; /* it counts no further */
-  if (t->i->op == H_async_arrive)                 /* it waits for them itself */
+  if (!m || b->launch->now == UINT32_MAX) { /* it counts no further */
+    b->launch->unseen = true;
+    return;
+  }
+  if (t->i->op == H_async_arrive) /* it waits for them itself */
     tps_sim_race_land(b, t->e->warp, t->lanes, UINT32_MAX);
   if (t->order & WATCH_RELEASES)
     tps_sim_race_sync(b, t->e, SYNC_FENCE, t->lanes, 0);

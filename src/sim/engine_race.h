@@ -106,12 +106,17 @@ typedef struct hazard {
   char where[900]; /* the bytes, in words */
 } hazard;
 
+/* The most that shadows of a launch may take, in bytes; a test sets it. */
+extern uint64_t tps_sim_race_most;
+
 #define RACE_BUCKETS 64u
 
 typedef struct race {
   struct tps_sim_launch *launch;
   uint32_t first, now; /* before anything; by now */
   uint64_t left;       /* bytes that shadows may still take */
+  bool unseen;         /* accesses that there was no shadow for */
+  bool untold;         /* pairs of instructions beyond what is told apart */
   race_memory *memory[RACE_BUCKETS];
   hazard *hazards, **last;
   uint32_t hazard_count;

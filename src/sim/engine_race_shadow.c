@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Shadows of memory: which access was the latest to each cell. Memory for them is
- * limited; what there is none for goes unwatched.
+ * limited; what there is none for goes unwatched, which is told.
  */
 #include <stdlib.h>
 
@@ -11,9 +11,9 @@
 /* --- memory -------------------------------------------------------------- */
 
 static void *take(race *r, size_t count, size_t size) {
-  if (r->left < count * size) return NULL;
-  void *p = calloc(count, size);
+  void *p = r->left < count * size ? NULL : calloc(count, size);
   if (p) r->left -= count * size;
+  else r->unseen = true;
   return p;
 }
 

@@ -54,9 +54,11 @@ void tps_sim_race_note(race *r, const mark *m, watch_kind kind, const touch *t,
     h->count++;
     return;
   }
-  if (r->hazard_count == MOST_HAZARDS) return;
-  h = malloc(sizeof *h);
-  if (!h) return;
+  h = r->hazard_count < MOST_HAZARDS ? malloc(sizeof *h) : NULL;
+  if (!h) {
+    r->untold = true;
+    return;
+  }
   *h = new;
   h->several = (m->who & MARK_SEVERAL) != 0;
   h->blocks[0] = m->warp / r->launch->warps;
@@ -121,6 +123,28 @@ static void tell(const race *r, const hazard *h, tps_op *op) {
   tps_watch_found(&told);
 }
 
+/* A launch that was not looked at as a whole: nobody should take it for right. */
+static void tell_incomplete(const race *r, tps_op *op) {
+  char where[1000];
+  finding f;
+  tps_sim_finding_begin(&f, TPS_WATCH_RACE,
+                        "Race check incomplete in kernel %s",
+                        tps_sim_kernel_name(r->launch));
+  if (r->unseen)
+    tps_sim_finding_add(&f,
+                        "It touches more memory than can be followed: %llu MiB "
+                        "are kept for the marks of a launch",
+                        (unsigned long long)(tps_sim_race_most >> 20));
+  if (r->untold)
+    tps_sim_finding_add(&f, "More than %u pairs of its instructions race",
+                        MOST_HAZARDS);
+  if (tps_op_where(op, where, sizeof where)[0] != '\0')
+    tps_sim_finding_add(&f, "launched at %s", where);
+  tps_finding told = {
+      .check = TPS_WATCH_RACE, .op = op, .text = f.text, .key = f.key};
+  tps_watch_found(&told);
+}
+
 /* The kernel and the lines, whichever came first: a line may have been made
  * several instructions. */
 static uint64_t key_of(const race *r, const hazard *h) {
@@ -152,4 +176,5 @@ void tps_sim_race_tell(race *r, tps_op *op) {
   }
   for (const hazard *h = r->hazards; h; h = h->next)
     if (h->count > 0) tell(r, h, op);
+  if (r->unseen || r->untold) tell_incomplete(r, op);
 }
