@@ -121,6 +121,17 @@ static void push_report(lua_State *L, const tps_report *r) {
   }
 }
 
+/* What print shows of a report. */
+static int report_tostring(lua_State *L) {
+  tps_check_type(L, 1, LUA_TTABLE);
+  lua_pushstring(L, "text");
+  if (lua_rawget(L, 1) != LUA_TSTRING) lua_pushstring(L, "tpstream report");
+  return 1;
+}
+
+static const luaL_Reg report_meta[] = {{"__tostring", report_tostring},
+                                       {NULL, NULL}};
+
 /* Pushes the array of those from number `from` on. */
 static void push_reports(lua_State *L, size_t from) {
   reports *all = calloc(1, sizeof *all);
@@ -131,10 +142,14 @@ static void push_reports(lua_State *L, size_t from) {
   }
   tps_guard *guard = tps_guard_over(L, all, release);
   lua_createtable(L, (int)all->count, 0);
+  luaL_newlib(L, report_meta); /* guard array metatable */
   for (size_t i = 0; i < all->count; i++) {
     push_report(L, all->list[i]);
-    lua_rawseti(L, -2, (lua_Integer)i + 1);
+    lua_pushvalue(L, -2);
+    lua_setmetatable(L, -2);
+    lua_rawseti(L, -3, (lua_Integer)i + 1);
   }
+  lua_pop(L, 1);
   tps_guard_release(guard);
 }
 
