@@ -243,7 +243,8 @@ static int result_tostring(lua_State *L) {
   const tps_timeline *t = self(L);
   tps_timeline_items(t, &count);
   lua_pushfstring(
-      L, "tpstream.Timeline (%I records, %f ms)", (LUAI_UACINT)count,
+      L, "tpstream.Timeline (%I record%s, %f ms)", (LUAI_UACINT)count,
+      count == 1 ? "" : "s",
       (LUAI_UACNUMBER)(tps_timeline_ended(t) - tps_timeline_began(t)) / 1e6);
   return 1;
 }
