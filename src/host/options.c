@@ -35,7 +35,7 @@ static const char help[] =
     "  --check=LIST   for some of it: order,memory,race,init,barrier\n"
     "  --timeline [FILE]  show what ran when: on the terminal, or in FILE,\n"
     "                 x.html (a page for a browser) or x.json (a trace for\n"
-    "                 Perfetto); another name needs --timeline=FILE\n"
+    "                 Perfetto)\n"
     "  --blocking     let every launch wait, so that a fault shows its launch\n"
     "  --warnings     show the compiler's warnings on standard error\n"
     "  --untrusted    compile every source in a process of its own, fenced in\n"
