@@ -85,6 +85,7 @@ end]])
       ["os.exit(0)"] = 4, ["os.exit()"] = 4, ["os.exit(true)"] = 4,
       ["os.exit(0, true)"] = 4, ["os.exit(3)"] = 3, ["os.exit(false)"] = 1,
       ["coroutine.wrap(function() os.exit(0) end)()"] = 4,
+      ["x = setmetatable({}, { __gc = function() os.exit(0) end })"] = 4,
     } do
       local r = status(BAD .. text)
       assert.equal(expected, r.status, text)

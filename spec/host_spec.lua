@@ -400,8 +400,8 @@ describe("the prompt", function()
 end)
 
 -- What the prompt shows on a terminal, which script(1) gives, for keys that are there
--- at once or come when the program waits. Last of all it is told to end: an end of
--- input that comes while it computes is none to a terminal.
+-- at once or come when the program waits, from the first prompt on. Last of all it is
+-- told to end: an end of input that comes while it computes is none to a terminal.
 local function typed(keys, options)
   options = options or {}
   if run.command({ "sh", "-c", "command -v script" }).status ~= 0 then
@@ -414,10 +414,13 @@ local function typed(keys, options)
   local words = { "script", "-qec", command, "/dev/null" }
   local over = "os.exit()\n"
   if options.slowly then
-    local start = os.getenv "TPSTREAM_DEVICE" == "cuda" and 3 or 0
-    words = { "sh", "-c", ([[sleep %d
-      while IFS= read -r k; do sleep 0.3; printf "$k"; done |
-      script -qec '%s' /dev/null]]):format(start, command) }
+    words = { "sh", "-c", ([[shown=$(mktemp)
+      { n=0
+        until grep -q '> ' "$shown" || [ $n -ge 100 ]; do sleep 0.1; n=$((n+1)); done
+        while IFS= read -r k; do sleep 0.3; printf "$k"; done
+      } | script -qec '%s' /dev/null >"$shown"
+      status=$?
+      cat "$shown"; rm "$shown"; exit $status]]):format(command) }
     over = "os.exit()\\n\n"
   end
   local r = run.command(words,
