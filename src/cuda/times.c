@@ -19,7 +19,7 @@
 #define BASE_NS 1000000000u /* from one base to the next, at least */
 #define TRIES 5             /* for a base: the quickest counts */
 #define MANY 64u            /* so many more pending: some are asked about */
-#define BUSY 4u             /* not ended of those: enough for now */
+#define BUSY 4u             /* after so many that still run it stops asking */
 #define HEAP 65536u         /* found: are told */
 #define KEPT 1024u          /* spans, when nobody wants times any more */
 

@@ -32,15 +32,6 @@ typedef struct init_state {
 
 /* --- a launch and its blocks --------------------------------------------- */
 
-/* Which places have been told of, by instruction. */
-static void *launch_new(struct tps_sim_launch *launch) {
-  return calloc(launch->kernel->insn_count + 1, sizeof(atomic_uchar));
-}
-
-static void launch_end(void *launch, tps_op *op, tps_op *graph) {
-  (void)launch, (void)op, (void)graph;
-}
-
 static void *block_new(void *launch, struct tps_sim_block *block) {
   uint32_t threads = block->launch->warps * LANES;
   init_state *s = calloc(1, sizeof *s + threads * sizeof s->stacks[0]);
@@ -73,8 +64,7 @@ static void block_free(void *launch, void *block) {
 static void on_touch(void *launch, void *block, const touch *t);
 
 const watch_part tps_sim_initcheck = {.wants = TPS_WATCH_INIT,
-                                      .launch_new = launch_new,
-                                      .launch_end = launch_end,
+                                      .launch_new = tps_sim_watch_told_new,
                                       .launch_free = free,
                                       .block_new = block_new,
                                       .block_begin = block_begin,

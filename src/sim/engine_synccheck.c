@@ -52,15 +52,6 @@ typedef struct sync_state {
 
 /* --- a launch and its blocks --------------------------------------------- */
 
-/* What has been told, by instruction. */
-static void *launch_new(struct tps_sim_launch *launch) {
-  return calloc(launch->kernel->insn_count + 1, sizeof(atomic_uchar));
-}
-
-static void launch_end(void *launch, tps_op *op, tps_op *graph) {
-  (void)launch, (void)op, (void)graph;
-}
-
 static void *block_new(void *launch, struct tps_sim_block *block) {
   sync_state *s = calloc(1, sizeof *s);
   (void)launch;
@@ -97,8 +88,7 @@ static void on_sync(void *launch, void *block, engine *e, watch_sync what,
                     uint32_t lanes, unsigned number);
 
 const watch_part tps_sim_synccheck = {.wants = TPS_WATCH_BARRIER,
-                                      .launch_new = launch_new,
-                                      .launch_end = launch_end,
+                                      .launch_new = tps_sim_watch_told_new,
                                       .launch_free = free,
                                       .block_new = block_new,
                                       .block_begin = block_begin,

@@ -32,6 +32,10 @@ void tps_sim_watch_launch_free(struct tps_sim_launch *launch) {
   launch->watch = NULL;
 }
 
+void *tps_sim_watch_told_new(struct tps_sim_launch *launch) {
+  return calloc(launch->kernel->insn_count + 1, sizeof(atomic_uchar));
+}
+
 static bool add_part(struct tps_sim_launch *launch, const watch_part *part) {
   struct tps_sim_watch *w = launch->watch;
   w->parts[w->count] = part;
@@ -62,7 +66,8 @@ void tps_sim_launch_tell(tps_sim_launch *launch, tps_op *graph) {
   struct tps_sim_watch *w = launch->watch;
   if (!w || !launch->config.op) return;
   for (uint32_t k = 0; k < w->count; k++)
-    w->parts[k]->launch_end(w->states[k], launch->config.op, graph);
+    if (w->parts[k]->launch_end)
+      w->parts[k]->launch_end(w->states[k], launch->config.op, graph);
 }
 
 void tps_sim_watch_take_turn(struct tps_sim_watch *w) {

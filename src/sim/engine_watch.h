@@ -80,6 +80,7 @@ typedef enum watch_sync {
 
 /* Somebody who watches. `launch` and `block` are what the functions returned that
  * begin them. Functions not needed are NULL. */
+/* Functions that have nothing to do may be NULL, but for launch_new and _free. */
 typedef struct watch_part {
   unsigned wants; /* which of TPS_WATCH_* calls for it */
   bool alone;     /* turns of the launch's blocks must not overlap in time */
@@ -128,6 +129,9 @@ struct block_watch {
  * NO_HOST_MEMORY. */
 int tps_sim_watch_launch(struct tps_sim_launch *launch, tps_error *err);
 void tps_sim_watch_launch_free(struct tps_sim_launch *launch);
+/* A launch_new, to be freed by free: what has been told of, an atomic_uchar for each
+ * instruction. */
+void *tps_sim_watch_told_new(struct tps_sim_launch *launch);
 /* Around what must not overlap in time, where a part is to be alone. */
 void tps_sim_watch_take_turn(struct tps_sim_watch *watch);
 void tps_sim_watch_end_turn(struct tps_sim_watch *watch);
