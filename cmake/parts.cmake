@@ -65,7 +65,7 @@ endmacro()
 # a part of the product. It limits its own memory, which sanitizers can't bear.
 macro(tps_add_compiler)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/compiler/*.c)
-  foreach(file build nvrtc pack shims strings transfer untrusted)
+  foreach(file build nvrtc pack places shims strings transfer untrusted)
     list(APPEND files ${CMAKE_SOURCE_DIR}/src/rtc/${file}.c)
   endforeach()
   add_executable(tpstream_compiler ${files}

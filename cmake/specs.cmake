@@ -79,7 +79,7 @@ set(TPS_SEEDS 3 8)
 # What is about kernels alone: command and module are the same there, with NVRTC or
 # without, so it runs once.
 string(CONCAT TPS_ENGINE "^(arithmetic|async|cluster|corpus.*|float8|gemm|"
-  "golden.*|headers.*|kernels_.*|matrix|opcodes.*|print|reuse|semantics|"
+  "golden.*|headers.*|kernels_.*|matrix|opcodes.*|place|print|reuse|semantics|"
   "stack|surface|texture.*|video.*|warp|wide|wmma)$")
 # What takes long under sanitizers and shows them nothing that others don't.
 string(CONCAT TPS_UNSANITIZED "^(corpus_.*|examples|host_lua|kernels_.*|map|"

@@ -94,7 +94,7 @@ end
 
 local HEAD = [[
 local tp = require "tpstream"
-local ok, module = pcall(tp.compile, [=[%s]=])
+local ok, module = pcall(tp.compile, [=[%s]=], { name = "print.cu" })
 if not ok then
   if module.code ~= "TPSTREAM_ERROR_NO_COMPILER" then error(module) end
   local kept <close> = assert(io.open "spec/ptx/print.ptx")

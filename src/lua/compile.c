@@ -256,6 +256,24 @@ static void limits(lua_State *L, int index, tps_rtc_request *r) {
   r->max_time = limit_option(L, index, "max_time", r->untrusted);
 }
 
+/* Where the script has the source, if that has no name of its own. */
+static void place(lua_State *L, int anchors, tps_rtc_request *r) {
+  tps_place found;
+  int top = lua_gettop(L);
+  luaL_checkstack(L, 16, NULL);
+  tps_find_place_here(L, r, &found);
+  if (found.count > 0) {
+    size_t bytes = sizeof found.parts[0];
+    void *parts = keep_array(L, anchors, found.count, bytes);
+    memcpy(parts, found.parts, found.count * bytes);
+    lua_pushstring(L, found.script);
+    r->script = keep(L, anchors);
+    r->parts = (const tps_rtc_part *)parts;
+    r->part_count = found.count;
+  }
+  lua_settop(L, top);
+}
+
 void tps_compile_fill(lua_State *L, int source, int index, int anchors,
                       const char *name, tps_rtc_request *r) {
   memset(r, 0, sizeof *r);
@@ -284,6 +302,7 @@ void tps_compile_fill(lua_State *L, int source, int index, int anchors,
   if (name != NULL) ((const char **)names)[count++] = name;
   r->names = names;
   r->name_count = count;
+  place(L, anchors, r);
 }
 
 /* ---- compiling ----------------------------------------------------------- */

@@ -5,8 +5,7 @@
 #ifndef TPS_LUA_DIAGNOSTICS_H
 #define TPS_LUA_DIAGNOSTICS_H
 
-#include "lua/state.h"
-#include "rtc/rtc.h"
+#include "lua/place.h"
 
 /* Pushes what lua/tpstream/diagnostics.lua makes of the report: for a compile that
  * failed, whose error is `message`; for one that did not (NULL), "" when there is
@@ -15,7 +14,5 @@
 void tps_push_diagnostics(lua_State *L, const tps_rtc_request *request,
                           const tps_rtc_report *report, const char *message,
                           int callers);
-/* Pushes where the scripts stand that have led to this call. */
-void tps_push_callers(lua_State *L);
 
 #endif

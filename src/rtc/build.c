@@ -128,72 +128,14 @@ static bool fetch_names(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
   return true;
 }
 
-/* PTX names the program by the working directory's path, which says where a
- * process once ran, not which program it is. */
-static void shorten_paths(char *ptx, size_t *size) {
-  char *cwd = getcwd(NULL, 0);
-  size_t n = cwd != NULL ? strlen(cwd) : 0;
-  char *to = ptx;
-  const char *from = ptx, *p = ptx;
-  while (n > 0 && (p = strstr(p, "\t.file\t")) != NULL) {
-    p += strlen("\t.file\t");
-    p += strspn(p, "0123456789 \t");
-    if (*p != '"' || strncmp(p + 1, cwd, n) != 0 || p[1 + n] != '/') continue;
-    size_t part = (size_t)(p + 1 - from);
-    memmove(to, from, part);
-    to += part;
-    from = p += 1 + n + 1;
-  }
-  free(cwd);
-  if (to == ptx) return;
-  size_t rest = strlen(from);
-  memmove(to, from, rest + 1);
-  *size -= (size_t)(from - to);
-}
-
-/* The quoted name at `quote` is the program's, in whichever folder. */
-static bool is_program(const char *quote) {
-  const char *name = quote + 1, *end = strchr(name, '"');
-  size_t n = strlen(TPS_RTC_PROGRAM);
-  if (end == NULL || (size_t)(end - name) < n) return false;
-  return strncmp(end - n, TPS_RTC_PROGRAM, n) == 0 &&
-         (end - n == name || end[-(ptrdiff_t)n - 1] == '/');
-}
-
-/* NVRTC knows every program by one name; faults shall tell the one that the script
- * gave. One with a quote or a backslash is left out: PTX can't hold it as it is.
- * False: out of memory. */
-static bool name_program(tps_rtc_build *b, const char *name) {
-  char *found = strstr(b->ptx, "\t.file\t");
-  while (found != NULL) {
-    char *quote = strchr(found, '"');
-    if (quote != NULL && is_program(quote)) break;
-    found = strstr(found + 1, "\t.file\t");
-  }
-  if (found == NULL || strpbrk(name, "\"\\") != NULL) return true;
-  char *at = strchr(found, '"') + 1;
-  size_t before = (size_t)(at - b->ptx), length = strlen(name);
-  size_t old = strcspn(at, "\""), after = b->ptx_size - before - old;
-  char *text = malloc(before + length + after + 1);
-  if (text == NULL) return false;
-  memcpy(text, b->ptx, before);
-  memcpy(text + before, name, length);
-  memcpy(text + before + length, at + old, after);
-  text[before + length + after] = '\0';
-  free(b->ptx);
-  b->ptx = text;
-  b->ptx_size = before + length + after;
-  return true;
-}
-
 static bool fetch_code(const tps_nvrtc *nvrtc, tps_nvrtc_program *program,
                        const char *name, tps_rtc_build *b) {
   b->ptx = fetch(program, nvrtc->GetPTXSize, nvrtc->GetPTX, &b->ptx_size);
   if (b->ptx == NULL) return false;
   if (b->ptx_size > 0 && b->ptx[b->ptx_size - 1] == '\0')
     b->ptx_size--; /* NVRTC counts the text's end */
-  shorten_paths(b->ptx, &b->ptx_size);
-  if (name != NULL && !name_program(b, name)) return false;
+  tps_rtc_shorten_paths(b);
+  if (name != NULL && !tps_rtc_name_program(b, name)) return false;
   b->cubin =
       fetch(program, nvrtc->GetCUBINSize, nvrtc->GetCUBIN, &b->cubin_size);
   if (b->cubin == NULL) b->cubin_size = 0;

@@ -135,6 +135,8 @@ static int fill_image(source *s, const tps_compiler *compiler,
         tps_rtc_fail_result(compiler, &options, i->build.result, report, err);
   if (code == 0 && i->build.ptx_size == 0)
     code = tps_rtc_fail_empty(compiler, &s->request, err);
+  if (code == 0 && !tps_rtc_place_lines(&i->build, &s->request))
+    code = no_memory(err);
   tps_strings_free(&options);
   return code;
 }

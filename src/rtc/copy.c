@@ -45,6 +45,14 @@ static bool copy_pairs(tps_rtc_request *to, const tps_rtc_request *from,
   return !failed;
 }
 
+static bool copy_parts(tps_rtc_request *to, const tps_rtc_request *from) {
+  tps_rtc_part *parts = calloc(from->part_count + 1, sizeof *parts);
+  for (size_t i = 0; parts != NULL && i < from->part_count; i++)
+    parts[i] = from->parts[i];
+  to->parts = parts;
+  return parts != NULL;
+}
+
 bool tps_rtc_copy(tps_rtc_request *to, const tps_rtc_request *from, char *text,
                   tps_strings *owned) {
   bool failed = false;
@@ -53,12 +61,14 @@ bool tps_rtc_copy(tps_rtc_request *to, const tps_rtc_request *from, char *text,
   to->source_size = strlen(text);
   to->folder = keep(owned, from->folder, &failed);
   to->name = keep(owned, from->name, &failed);
+  to->script = keep(owned, from->script, &failed);
   to->std = keep(owned, from->std, &failed);
   to->arch = keep(owned, from->arch, &failed);
   to->includes = keep_all(owned, from->includes, from->include_count, &failed);
   to->names = keep_all(owned, from->names, from->name_count, &failed);
   to->options = keep_all(owned, from->options, from->option_count, &failed);
-  return copy_pairs(to, from, owned) && !failed;
+  bool parts = copy_parts(to, from);
+  return copy_pairs(to, from, owned) && parts && !failed;
 }
 
 void tps_rtc_copy_free(tps_rtc_request *copy, tps_strings *owned) {
@@ -68,5 +78,6 @@ void tps_rtc_copy_free(tps_rtc_request *copy, tps_strings *owned) {
   free((void *)copy->options);
   free((void *)copy->defines);
   free((void *)copy->headers);
+  free((void *)copy->parts);
   tps_strings_free(owned);
 }

@@ -251,9 +251,16 @@ static void skip_first_line(lexer *s) {
     while (more(s) && !at_line_end(s)) s->at++;
 }
 
+/* Most of a script is neither a literal nor a comment nor the end of a line. */
+static void skip_others(lexer *s) {
+  static const bool telling[256] = {['\n'] = true, ['\r'] = true, ['-'] = true,
+                                    ['"'] = true,  ['\''] = true, ['['] = true};
+  while (more(s) && !telling[(unsigned char)*s->at]) s->at++;
+}
+
 static void read_script(lexer *s, const char *source, size_t source_size) {
   skip_first_line(s);
-  while (more(s)) {
+  for (skip_others(s); more(s); skip_others(s)) {
     int level;
     begin_value(s, source, source + source_size);
     if (at_line_end(s)) skip_line_end(s);

@@ -193,6 +193,15 @@ int tps_rtc_run(const tps_nvrtc *nvrtc, const tps_rtc_request *request,
                 const tps_strings *options, const tps_strings *names,
                 tps_rtc_build *out, tps_error *err);
 void tps_rtc_build_free(tps_rtc_build *build);
+/* PTX names the program by the working directory's path, which says where a process
+ * once ran, not which program it is. */
+void tps_rtc_shorten_paths(tps_rtc_build *build);
+/* In its PTX the program is called `name`, unless that has a quote or a backslash:
+ * PTX can't hold such a one as it is. False: out of memory. */
+bool tps_rtc_name_program(tps_rtc_build *build, const char *name);
+/* In its PTX those lines that the request places in a script are that script's.
+ * False: out of memory. */
+bool tps_rtc_place_lines(tps_rtc_build *build, const tps_rtc_request *request);
 /* Adds what the build knows to the description of its module, or of one that it was
  * linked into. 0 or NO_HOST_MEMORY. */
 int tps_rtc_refine(const tps_rtc_build *build, const tps_rtc_request *request,

@@ -23,6 +23,13 @@ typedef struct tps_rtc_header {
   const char *name, *text;
 } tps_rtc_header;
 
+/* Lines of a source that stand in the script from script_line on, or, if flat, on
+ * that line. */
+typedef struct tps_rtc_part {
+  int line, count, script_line;
+  bool flat;
+} tps_rtc_part;
+
 /* All arrays may be NULL with count 0; everything is copied. */
 typedef struct tps_rtc_request {
   const char *source;
@@ -30,7 +37,10 @@ typedef struct tps_rtc_request {
   const char
       *folder; /* where #include "…" is looked for first; NULL: the working
                          folder */
-  const char *name; /* shown in messages; NULL: the script's own place */
+  const char *name;   /* shown in messages; NULL: the script's own place */
+  const char *script; /* where `parts` stand; faults in a kernel name it */
+  const tps_rtc_part *parts;
+  size_t part_count;
   const char *std;  /* "c++17", NULL: NVRTC's default */
   const char *arch; /* "sm_80", "compute_80", "80"; NULL: the device's */
   bool lineinfo, debug;
@@ -144,13 +154,6 @@ bool tps_rtc_is_template(const char *source, const char *name);
  * none. *flat: all its lines stand on that one (as escapes). */
 int tps_rtc_locate(const char *script, size_t script_size, const char *source,
                    size_t source_size, int call_line, bool *flat);
-
-/* Lines of a source that stand in the script from script_line on, or, if flat, on
- * that line. */
-typedef struct tps_rtc_part {
-  int line, count, script_line;
-  bool flat;
-} tps_rtc_part;
 
 /* The literals of the script of which the source was put together, `most` at the
  * most; how many. Those of a few bytes, or that are in it more than once, tell
