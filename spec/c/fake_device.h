@@ -251,7 +251,7 @@ static void settle(void) {
 }
 
 /* Lets n launches or copies of the stream run. */
-static void fake_step(tps_device_stream *stream, unsigned n) {
+static inline void fake_step(tps_device_stream *stream, unsigned n) {
   pthread_mutex_lock(&fake_lock);
   ((fake_stream *)stream)->permits += n;
   settle();
