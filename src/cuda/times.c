@@ -8,16 +8,27 @@
  * are interpolated, so that what came earlier on the device is earlier here, too,
  * and the clocks do not drift apart. So nothing is told before the next base.
  *
- * An operation that waits for the host is no obstacle: a base waits for none. */
+ * A base's event is asked about until it has come: it came between the last two
+ * questions, a microsecond or two apart, however long other processes kept the
+ * device from it. Where even that is coarse (the host was busy elsewhere), what
+ * is known of the operations mends it: none began before it was queued, and none
+ * ended after it was found to have.
+ *
+ * An operation that waits for the host is no obstacle: a base waits for none. If
+ * the driver has it wait all the same, it is done without for a while. */
 #include "cuda/times.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "cuda/clocks.h"
 
 #define BASE_NS 1000000000u /* from one base to the next, at least */
-#define TRIES 5             /* for a base: the quickest counts */
+#define TRIES 5             /* for a base: the one best known counts */
+#define COARSE_NS 10000u    /* if it is no better than this, there are more, */
+#define MORE_TRIES 40       /* so many */
+#define LATE_NS 100000000u  /* after which a base's event is given up */
 #define MANY 64u            /* so many more pending: some are asked about */
 #define BUSY 4u             /* after so many that still run it stops asking */
 #define HEAP 65536u         /* found: are told */
@@ -27,28 +38,24 @@ struct tps_cuda_span {
   struct tps_cuda_span *next;
   tps_op *op; /* a reference */
   cudaEvent_t start, end;
+  uint64_t begun_ns; /* neither comes earlier */
   bool starts, ends; /* which of the two is recorded */
 };
-
-/* Both clocks at one moment; the device's begins with the first base. */
-typedef struct base {
-  double device_ns;
-  uint64_t host_ns;
-} base;
 
 typedef struct found {
   tps_op *op; /* a reference */
   double started, finished;
-  bool
-      starts; /* else it began when it was queued, or what was before it ended */
+  uint64_t begun_ns; /* it was no earlier, */
+  uint64_t seen_ns;  /* and no later: it was found to have ended */
+  bool starts;       /* else it began when it was queued */
 } found;
 
 struct tps_cuda_times {
   pthread_mutex_t lock;
   cudaStream_t stream; /* of the bases; NULL until needed */
   cudaEvent_t latest, spare, trial;
-  base *bases;
-  size_t base_count, base_capacity;
+  tps_clocks clocks;
+  uint64_t retry_ns; /* before that there is no other try for a base */
   tps_cuda_span *pending, *pending_last, *idle;
   size_t pending_count, idle_count;
   size_t next_look; /* when so many are pending */
@@ -110,6 +117,7 @@ static tps_cuda_span *take_span(struct tps_cuda_times *t, tps_op *op) {
   }
   span->next = NULL;
   span->op = tps_op_ref(op);
+  span->begun_ns = tps_now_ns();
   span->starts = op->kind != TPS_OP_WAIT;
   span->ends = op->kind != TPS_OP_RECORD;
   return span;
@@ -136,17 +144,22 @@ static void drop_pending(struct tps_cuda_times *t) {
 
 /* ---- finding out --------------------------------------------------------- */
 
+static const tps_moment *latest(const struct tps_cuda_times *t) {
+  return &t->clocks.moments[t->clocks.count - 1];
+}
+
 static bool measure(const struct tps_cuda_times *t, cudaEvent_t event,
                     double *device_ns) {
   float ms = 0;
   if (cudaEventElapsedTime(&ms, t->latest, event) != cudaSuccess) return false;
-  *device_ns = t->bases[t->base_count - 1].device_ns + (double)ms * 1e6;
+  *device_ns = latest(t)->device_ns + (double)ms * 1e6;
   return true;
 }
 
 /* Of a span that has ended. */
 static void find(struct tps_cuda_times *t, tps_cuda_span *span) {
-  found f = {.op = span->op};
+  found f = {
+      .op = span->op, .begun_ns = span->begun_ns, .seen_ns = tps_now_ns()};
   if (t->found_count == t->found_capacity) {
     size_t capacity = 2 * t->found_capacity + 256;
     found *more = realloc(t->found, capacity * sizeof *more);
@@ -198,15 +211,20 @@ static bool prepare(struct tps_cuda_times *t) {
               cudaSuccess);
 }
 
-/* Records `event` and tells between what times of the host's that was. */
+/* Records `event`, which came in the host's time between the two. */
 static bool strike(const struct tps_cuda_times *t, cudaEvent_t event,
                    uint64_t *from, uint64_t *to) {
-  *from = tps_now_ns();
-  if (cudaEventRecord(event, t->stream) != cudaSuccess ||
-      cudaEventSynchronize(event) != cudaSuccess)
-    return false;
-  *to = tps_now_ns();
-  return true;
+  uint64_t begun = tps_now_ns();
+  *from = begun;
+  if (cudaEventRecord(event, t->stream) != cudaSuccess) return false;
+  for (;;) {
+    uint64_t asked = tps_now_ns();
+    cudaError_t e = cudaEventQuery(event);
+    *to = tps_now_ns();
+    if (e != cudaErrorNotReady) return e == cudaSuccess;
+    if (asked - begun > LATE_NS) return false;
+    *from = asked;
+  }
 }
 
 static void swap_events(cudaEvent_t *a, cudaEvent_t *b) {
@@ -215,85 +233,83 @@ static void swap_events(cudaEvent_t *a, cudaEvent_t *b) {
   *b = event;
 }
 
-/* Leaves in `spare` the event of the quickest of some tries: that says most exactly
- * when it was. */
+/* Leaves in `spare` the event of some tries that it is known best of when it came. */
 static bool strike_best(struct tps_cuda_times *t, uint64_t *host_ns) {
   uint64_t best = UINT64_MAX;
-  for (int i = 0; i < TRIES; i++) {
+  for (int i = 0; i < TRIES || (i < MORE_TRIES && best > COARSE_NS); i++) {
     uint64_t from, to;
-    if (!strike(t, t->trial, &from, &to)) return false;
+    if (!strike(t, t->trial, &from, &to)) break;
     if (to - from >= best) continue;
     best = to - from;
     *host_ns = from + best / 2;
     swap_events(&t->trial, &t->spare);
   }
+  return best != UINT64_MAX;
+}
+
+static bool try_base(struct tps_cuda_times *t) {
+  tps_moment fresh = {0};
+  if (!tps_clocks_reserve(&t->clocks) || !strike_best(t, &fresh.host_ns))
+    return false;
+  if (t->clocks.count > 0 && !measure(t, t->spare, &fresh.device_ns))
+    return false;
+  swap_events(&t->spare, &t->latest);
+  tps_clocks_add(&t->clocks, fresh);
   return true;
 }
 
 static bool make_base(struct tps_cuda_times *t) {
-  base fresh = {0};
-  if (t->base_count == t->base_capacity) {
-    size_t capacity = 2 * t->base_capacity + 64;
-    base *more = realloc(t->bases, capacity * sizeof *more);
-    if (more == NULL) return false;
-    t->bases = more;
-    t->base_capacity = capacity;
-  }
-  if (!strike_best(t, &fresh.host_ns)) return false;
-  if (t->base_count > 0 && !measure(t, t->spare, &fresh.device_ns))
-    return false;
-  swap_events(&t->spare, &t->latest);
-  t->bases[t->base_count++] = fresh;
-  return true;
+  bool made = try_base(t);
+  t->retry_ns = made ? 0 : tps_now_ns() + BASE_NS;
+  return made;
 }
 
 /* ---- telling ------------------------------------------------------------- */
 
-/* The host's time, between the two bases around it; before the first and after
- * the last the clocks are taken to run alike. */
-static uint64_t to_host(const struct tps_cuda_times *t, double device_ns) {
-  size_t i = t->base_count - 1;
-  while (i > 0 && t->bases[i].device_ns > device_ns) i--;
-  const base *a = &t->bases[i];
-  double rate = 1;
-  if (i + 1 < t->base_count && a[1].device_ns > a->device_ns)
-    rate = ((double)a[1].host_ns - (double)a->host_ns) /
-           (a[1].device_ns - a->device_ns);
-  return (uint64_t)((int64_t)a->host_ns +
-                    (int64_t)((device_ns - a->device_ns) * rate));
-}
+static int64_t apart(uint64_t a, uint64_t b) { return (int64_t)(a - b); }
 
-/* A base is right to some microseconds: nothing begins before it was queued, or
- * ends after it was found to have. */
-static void tell(struct tps_cuda_times *t) {
-  uint64_t now = tps_now_ns();
+/* As the bases are, at worst: how much too early and too late what was found is. */
+static void mend(struct tps_cuda_times *t) {
+  int64_t early = INT64_MIN, late = INT64_MIN;
   for (size_t i = 0; i < t->found_count; i++) {
     const found *f = &t->found[i];
-    uint64_t started = f->starts ? to_host(t, f->started) : 0;
-    uint64_t finished = to_host(t, f->finished);
-    if (started > now) started = now;
-    if (started < f->op->queued_ns) started = f->op->queued_ns;
-    if (finished > now) finished = now;
-    if (finished < started) finished = started;
-    atomic_store_explicit(&f->op->started_ns, started, memory_order_relaxed);
-    atomic_store_explicit(&f->op->finished_ns, finished, memory_order_relaxed);
-    atomic_store_explicit(&f->op->state, TPS_OP_DONE, memory_order_release);
-    tps_watch_ran(f->op, NULL, started, finished);
-    tps_op_unref(f->op);
+    uint64_t finished = tps_clocks_host(&t->clocks, f->finished);
+    uint64_t started =
+        f->starts ? tps_clocks_host(&t->clocks, f->started) : finished;
+    int64_t before = apart(f->begun_ns, started);
+    int64_t after = apart(finished, f->seen_ns);
+    if (before > early) early = before;
+    if (after > late) late = after;
   }
+  if (t->found_count > 0) tps_clocks_mend(&t->clocks, early, late);
+}
+
+/* Nothing begins before it was queued, or ends after it was found to have. */
+static void tell_one(const struct tps_cuda_times *t, const found *f) {
+  uint64_t started = f->starts ? tps_clocks_host(&t->clocks, f->started) : 0;
+  uint64_t finished = tps_clocks_host(&t->clocks, f->finished);
+  if (started > f->seen_ns) started = f->seen_ns;
+  if (started < f->op->queued_ns) started = f->op->queued_ns;
+  if (finished > f->seen_ns) finished = f->seen_ns;
+  if (finished < started) finished = started;
+  atomic_store_explicit(&f->op->started_ns, started, memory_order_relaxed);
+  atomic_store_explicit(&f->op->finished_ns, finished, memory_order_relaxed);
+  atomic_store_explicit(&f->op->state, TPS_OP_DONE, memory_order_release);
+  tps_watch_ran(f->op, NULL, started, finished);
+  tps_op_unref(f->op);
+}
+
+static void tell(struct tps_cuda_times *t) {
+  mend(t);
+  for (size_t i = 0; i < t->found_count; i++) tell_one(t, &t->found[i]);
   t->found_count = 0;
 }
 
-/* Once what there was is told, only the latest base counts. */
-static void forget_bases(struct tps_cuda_times *t) {
-  if (t->base_count < 2 || t->found_count > 0) return;
-  t->bases[0] = t->bases[t->base_count - 1];
-  t->base_count = 1;
-}
-
 static bool is_timely(const struct tps_cuda_times *t) {
-  return t->base_count > 0 && t->found_count < HEAP &&
-         tps_now_ns() - t->bases[t->base_count - 1].host_ns < BASE_NS;
+  if (t->retry_ns != 0)
+    return t->clocks.count > 0 && tps_now_ns() < t->retry_ns;
+  return t->clocks.count > 0 && t->found_count < HEAP &&
+         apart(tps_now_ns(), latest(t)->host_ns) < BASE_NS;
 }
 
 /* A base that is neither missing nor old, and a look at what has ended; false: there
@@ -303,9 +319,9 @@ static bool keep_time(struct tps_cuda_times *t) {
     if (t->pending_count >= t->next_look) look(t, BUSY);
     return true;
   }
-  if (!prepare(t)) return false;
-  if (t->base_count > 0) look(t, SIZE_MAX);
-  if (!make_base(t)) return t->base_count > 0;
+  if (tps_now_ns() < t->retry_ns || !prepare(t)) return false;
+  if (t->clocks.count > 0) look(t, SIZE_MAX);
+  if (!make_base(t)) return t->clocks.count > 0;
   tell(t);
   return true;
 }
@@ -387,7 +403,7 @@ void tps_cuda_times_last(tps_device *device, tps_cuda_span *span,
 /* What nobody will ask about, and more than a few events, goes. */
 static void tidy(struct tps_cuda_times *t) {
   drop_pending(t);
-  forget_bases(t);
+  if (t->found_count == 0) tps_clocks_forget(&t->clocks);
   while (t->idle_count > KEPT) {
     tps_cuda_span *span = t->idle;
     t->idle = span->next;
@@ -401,7 +417,7 @@ void tps_cuda_times_collect(tps_device *device) {
   if (t == NULL || tps_cuda_use(device, NULL) != 0) return;
   enum cudaStreamCaptureMode mode = relax();
   pthread_mutex_lock(&t->lock);
-  if (t->base_count > 0) {
+  if (t->clocks.count > 0) {
     look(t, SIZE_MAX);
     if (t->found_count > 0) {
       make_base(t); /* without, what there is has to do */
@@ -430,7 +446,7 @@ void tps_cuda_times_close(tps_cuda_device *self) {
   if (t->stream != NULL) cudaStreamDestroy(t->stream);
   pthread_mutex_destroy(&t->lock);
   free(t->found);
-  free(t->bases);
+  tps_clocks_free(&t->clocks);
   free(t);
   atomic_store_explicit(&self->times, NULL, memory_order_relaxed);
 }

@@ -2,7 +2,8 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * At the end of the recording, what only the whole tells: which record each wait
- * waited for and when it began, and how the host's ranges lie in one another. */
+ * waited for, what came after what, and how the host's ranges lie in one
+ * another. */
 #include <stdlib.h>
 
 #include "timeline/parts.h"
@@ -53,6 +54,11 @@ static bool link_waits(tps_timeline *t) {
   return true;
 }
 
+/* ---- order --------------------------------------------------------------- */
+
+/* A GPU's times are known to some microseconds. */
+#define SLIP_NS 10000u
+
 /* On a stream, in order of queueing. */
 typedef struct place {
   uint64_t stream;
@@ -60,10 +66,14 @@ typedef struct place {
   uint32_t item;
 } place;
 
+static int by_stream(const place *a, const place *b) {
+  int order = compare(a->device, b->device);
+  return order != 0 ? order : compare(a->stream, b->stream);
+}
+
 static int by_place(const void *x, const void *y) {
   const place *a = x, *b = y;
-  int order = compare(a->device, b->device);
-  if (order == 0) order = compare(a->stream, b->stream);
+  int order = by_stream(a, b);
   return order != 0 ? order : compare(a->item, b->item);
 }
 
@@ -79,25 +89,46 @@ static size_t find_places(const tps_timeline *t, place *places) {
   return n;
 }
 
-/* A wait begins when what was before it has ended: devices may have told of an
- * earlier time. */
-static bool begin_waits(tps_timeline *t) {
+/* Of each item: 1 + what was queued before it on its stream, or 0. */
+static bool find_before(const tps_timeline *t, uint32_t *before) {
   place *places = malloc((t->count + 1) * sizeof *places);
   if (places == NULL) return false;
   size_t n = find_places(t, places);
-  for (size_t i = 1; i < n; i++) {
-    tps_timeline_item *item = &t->items[places[i].item];
-    const tps_timeline_item *before = &t->items[places[i - 1].item];
-    if (item->kind != TPS_OP_WAIT || places[i].stream != places[i - 1].stream ||
-        places[i].device != places[i - 1].device)
-      continue;
-    if (item->started_ns < before->finished_ns)
-      item->started_ns = before->finished_ns;
+  for (size_t i = 1; i < n; i++)
+    if (by_stream(&places[i], &places[i - 1]) == 0)
+      before[places[i].item] = places[i - 1].item + 1;
+  free(places);
+  return true;
+}
+
+/* A wait begins when what was before it has ended: devices may have told of an
+ * earlier time. Anything else does, too, by the device's own account; what two
+ * clocks lack for it is small. */
+static void follow(tps_timeline_item *item, const tps_timeline_item *before) {
+  if (item->started_ns >= before->finished_ns) return;
+  if (item->kind != TPS_OP_WAIT &&
+      before->finished_ns - item->started_ns > SLIP_NS)
+    return; /* several threads queue here: not in the order of their records */
+  item->started_ns = before->finished_ns;
+}
+
+/* In order of queueing, which is one in which things can happen: nothing begins
+ * before what it comes after has ended, and nothing ends before it begins. */
+static bool order_times(tps_timeline *t) {
+  uint32_t *before = calloc(t->count + 1, sizeof *before);
+  bool room = before != NULL && find_before(t, before);
+  for (size_t i = 0; i < t->count && room; i++) {
+    tps_timeline_item *item = &t->items[i];
+    if (item->finished_ns == 0) continue;
+    if (before[i] > 0) follow(item, &t->items[before[i] - 1]);
+    if (item->link > 0 &&
+        item->finished_ns < t->items[item->link - 1].finished_ns)
+      item->finished_ns = t->items[item->link - 1].finished_ns;
     if (item->finished_ns < item->started_ns)
       item->finished_ns = item->started_ns;
   }
-  free(places);
-  return true;
+  free(before);
+  return room;
 }
 
 /* ---- ranges -------------------------------------------------------------- */
@@ -145,6 +176,6 @@ static bool lay_ranges(tps_timeline *t) {
 }
 
 bool tps_timeline_settle(tps_timeline *t) {
-  bool linked = link_waits(t), begun = begin_waits(t);
-  return lay_ranges(t) && linked && begun;
+  bool linked = link_waits(t), ordered = order_times(t);
+  return lay_ranges(t) && linked && ordered;
 }
