@@ -123,6 +123,40 @@ print(#tp.check.reports())]])
     end
   end)
 
+  it("adds up what is asked for twice", function()
+    for _, option in ipairs { "--check=race --check=order",
+      "--check=order --check=race", "--check --check=race" } do
+      assert.equal(4, check(option, BAD).status, option)
+    end
+  end)
+
+  it("tells what was meant by names behind a space", function()
+    local function opening(option, name)
+      local r = check(option .. " " .. name, GOOD)
+      assert.equal(1, r.status)
+      assert.equal("", r.stdout)
+      local text, hint = r.stderr:match "^.-: cannot open (.-): [^\n(]*(.-)\n$"
+      assert.equal(name, text, r.stderr) -- and no summary: nothing was checked
+      return hint
+    end
+    for _, list in ipairs { "order", "race,order" } do
+      assert.equal("(was --check=" .. list .. " meant?)", opening("--check", list))
+    end
+    assert.equal("(--check takes names behind '=', as in --check=order,race)",
+      opening("--check", "oder"))
+    assert.equal("(--timeline takes a file that ends in .html or .json)",
+      opening("--timeline", "page.txt"))
+    assert.equal("", opening("--check", "nosuch.lua"))
+    assert.equal("", opening("--timeline", "nosuch.lua"))
+    assert.equal("", opening("--check=order", "order"))
+  end)
+
+  it("says nothing of a script that does not compile", function()
+    local r = check("--check", "x = = 1")
+    assert.equal(1, r.status)
+    assert.matches("^[^\n]*demo.lua:1: [^\n]*\n$", r.stderr)
+  end)
+
   it("has nothing to say of the examples", function()
     for _, name in ipairs { "hello", "tasks", "pipeline" } do
       local r = run.command { COMMAND, "--check=order", "examples/" .. name .. ".lua" }

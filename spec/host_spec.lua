@@ -142,6 +142,7 @@ describe("the command line", function()
   for _, words in ipairs {
     { "-x" }, { "--nonsense" }, { "-e" }, { "-l" }, { "-vv" }, { "-e", "-i" },
     { "--device" }, { "-ii" }, { "--json" }, { "--infos" },
+    { "--device", "--check", "x.lua" }, { "-device", "sim" }, { "--blocking=1" },
   } do
     it("refuses " .. table.concat(words, " ") .. " with 2", function()
       local r = tpstream(words)
@@ -590,6 +591,16 @@ describe("devices", function()
     } do
       local r = tpstream(words, { env = { TPSTREAM_SIM_DEVICES = 2 } })
       assert.equal("1\n", r.stdout)
+    end
+  end)
+
+  it("are no script's, when they are listed", function()
+    for _, words in ipairs { { "--devices", "sim", "x.lua" }, { "--info", "sim" } } do
+      local r = tpstream(words)
+      assert.equal(2, r.status)
+      assert.equal("", r.stdout)
+      assert.matches(": unexpected 'sim': --devices and --info run no script "
+        .. "(--device X chooses a device)\nusage: ", r.stderr, 1, true)
     end
   end)
 

@@ -155,6 +155,43 @@ describe("--timeline", function()
       .. "or directory\n"):format(COMMAND, folder), r.stderr)
   end)
 
+  it("leaves nothing behind where the script never ran", function()
+    files.write(path "wrong.lua", "x = = 1")
+    files.write(path "kept.json", "as it was")
+    for _, words in ipairs { { path "no.lua" }, { path "wrong.lua" },
+      { "-e", "x = = 1" }, { "-e", "x = 1", path "no.lua" }, { "-l", "no.module" } } do
+      for _, name in ipairs { "new.html", "kept.json" } do
+        local r = command("--timeline", path(name), table.unpack(words))
+        assert.equal(1, r.status)
+        assert.equal("", r.stdout)
+      end
+      assert.is_nil(io.open(path "new.html"))
+      assert.equal("as it was", files.read(path "kept.json"))
+    end
+    local r = command("--timeline", path "no.lua")
+    assert.equal(1, r.status)
+    assert.matches("^[^\n]*cannot open [^\n]*\n$", r.stderr)
+  end)
+
+  it("leaves nothing behind where a script is killed", function()
+    command("--timeline", path "killed.html", "-e", "os.execute 'kill -9 $PPID'")
+    assert.is_nil(io.open(path "killed.html"))
+  end)
+
+  it("writes the last of two files, whatever they are called", function()
+    local r = run.command { "sh", "-c", ("cd %s && %s --timeline xe.json "
+      .. "--timeline le.json fill.lua"):format(folder, COMMAND) }
+    assert.equal(0, r.status, r.stderr)
+    assert.equal(4, (fills(path "le.json")))
+  end)
+
+  it("follows links to files that are not there yet", function()
+    assert(os.execute("ln -s to.json " .. path "link.json"))
+    local r = command("--timeline", path "link.json", path "fill.lua")
+    assert.equal(0, r.status, r.stderr)
+    assert.equal(4, (fills(path "to.json")))
+  end)
+
   it("refuses another ending", function()
     for _, name in ipairs { "x.txt", "", ".html", "x.HTML" } do
       local r = command("--timeline=" .. name, path "fill.lua")

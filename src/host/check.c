@@ -15,7 +15,7 @@ static bool checking;
 
 bool host_check_read(const char *list, unsigned *checks, char *unknown,
                      size_t size) {
-  *checks = 0;
+  unsigned all = 0;
   for (const char *p = list;; p++) {
     size_t length = strcspn(p, ",");
     unsigned check = tps_check_named(p, length);
@@ -23,10 +23,12 @@ bool host_check_read(const char *list, unsigned *checks, char *unknown,
       snprintf(unknown, size, "%.*s", (int)length, p);
       return false;
     }
-    *checks |= check;
+    all |= check;
     p += length;
-    if (*p == '\0') return true;
+    if (*p == '\0') break;
   }
+  *checks |= all;
+  return true;
 }
 
 static void print(const tps_report *report) {
@@ -40,11 +42,13 @@ static void print(const tps_report *report) {
   fflush(stderr);
 }
 
-void host_check_begin(const host_options *options) {
+bool host_check_begin(const host_options *options) {
   size_t from;
-  if (options->checks == 0) return;
+  if (options->checks == 0) return true;
   tps_report_tell(print);
   checking = tps_check_start(options->checks, &from);
+  if (!checking) host_message(options->program, "--check: not enough memory");
+  return checking;
 }
 
 /* "Missing order … — 3 times", for what was seen again after it was printed. */
@@ -56,14 +60,8 @@ static void print_again(const tps_report *report) {
             report->text);
 }
 
-/* Once more where a finalizer calls os.exit while the Lua state is closed. */
-int host_check_end(int status) {
-  static bool found;
-  size_t count;
-  if (!checking) return status == STATUS_OK && found ? STATUS_FOUND : status;
-  checking = false;
-  tps_check_stop();
-  tps_report_tell(NULL);
+static void print_summary(size_t found) {
+  size_t count; /* 0 where there is no memory for the list */
   tps_report **list = tps_report_list(0, &count);
   fflush(stdout);
   for (size_t i = 0; i < count; i++) {
@@ -71,9 +69,21 @@ int host_check_end(int status) {
     tps_report_unref(list[i]);
   }
   free(list);
-  fprintf(stderr, "========= ERROR SUMMARY: %zu error%s\n", count,
-          count == 1 ? "" : "s");
+  fprintf(stderr, "========= ERROR SUMMARY: %zu error%s\n", found,
+          found == 1 ? "" : "s");
   fflush(stderr);
-  found = count > 0;
+}
+
+/* Once more where a finalizer calls os.exit while the Lua state is closed. */
+int host_check_end(int status) {
+  static bool found;
+  if (checking) {
+    checking = false;
+    tps_check_stop();
+    tps_report_tell(NULL);
+    size_t count = tps_report_count();
+    found = count > 0;
+    if (found || host_has_run()) print_summary(count);
+  }
   return status == STATUS_OK && found ? STATUS_FOUND : status;
 }

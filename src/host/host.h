@@ -69,6 +69,11 @@ int host_run_init(lua_State *L);
 void host_set_arg(lua_State *L, const host_options *options);
 /* With what the global `arg` then holds for arguments. */
 int host_run_script(lua_State *L, const host_options *options);
+/* Whether what the command line names has begun to run: false where the last of
+ * it can't be opened or doesn't compile. */
+bool host_has_run(void);
+/* As from now on, at a prompt for example. */
+void host_runs(bool yes);
 /* Waits for what the script has queued. */
 int host_finish(lua_State *L);
 /* The same after an error: what goes wrong now is not told. */
@@ -81,8 +86,8 @@ void host_open_exit(lua_State *L, const host_options *options);
 
 /* Begins to record if --timeline wants it; false: can't, which was said. */
 bool host_timeline_begin(const host_options *options);
-/* Waits for what is queued and writes what was recorded; false likewise. Nothing
- * when called again. */
+/* Waits for what is queued and writes what was recorded, unless the script has
+ * never run; false likewise. Nothing when called again. */
 bool host_timeline_end(lua_State *L, const host_options *options);
 
 /* ---- repl.c ---------------------------------------------------------------
@@ -125,10 +130,12 @@ int host_interrupted(void);
 /* ---- check.c --------------------------------------------------------------
  */
 
-/* "order,race": false, and the first name in it that is none. */
+/* Adds "order,race" to *checks; false: nothing, but the first name in it that is
+ * none. */
 bool host_check_read(const char *list, unsigned *checks, char *unknown,
                      size_t size);
-void host_check_begin(const host_options *options);
+/* False: can't, which was said. */
+bool host_check_begin(const host_options *options);
 /* Says how much was found; the exit status, if it would have been `status`. */
 int host_check_end(int status);
 

@@ -89,7 +89,6 @@ static int run_state(const host_options *options) {
     host_message(options->program, "cannot create state: not enough memory");
     return STATUS_ERROR;
   }
-  host_check_begin(options);
   lua_pushcfunction(L, protected_main);
   lua_pushlightuserdata(L, (void *)options);
   if (host_report(L, lua_pcall(L, 1, 1, 0)) == LUA_OK)
@@ -118,6 +117,7 @@ int main(int argc, char **argv) {
   } else {
     if (!host_check_device(&options)) return STATUS_NO_DEVICE;
     if (!host_timeline_begin(&options)) return STATUS_ERROR;
+    if (!host_check_begin(&options)) return STATUS_ERROR;
     return run_state(&options);
   }
   return fflush(stdout) == 0 ? STATUS_OK : STATUS_ERROR;

@@ -93,7 +93,7 @@ static bool *find_flag(host_options *options, const char *name) {
   return NULL;
 }
 
-/* After "--check=". */
+/* After "--check=". What is asked for once more comes on top. */
 static bool read_checks(host_options *options, const char *list) {
   char unknown[64], text[128];
   if (host_check_read(list, &options->checks, unknown, sizeof unknown))
@@ -111,25 +111,30 @@ static bool names_timeline(const char *text) {
   return text != NULL && (ends_with(text, ".html") || ends_with(text, ".json"));
 }
 
-/* The next argument is the file if it looks like one; else it is the script. */
-static bool read_timeline(host_options *options, int *index) {
-  char **argv = options->argv;
-  options->timeline = true;
-  if (argv[*index][10] == '=') {
-    options->timeline_file = argv[*index] + 11;
-    if (names_timeline(options->timeline_file)) return true;
-    return complain(options,
-                    "'--timeline' needs a file that ends in .html or .json, "
-                    "not '%s'",
-                    options->timeline_file);
-  }
-  if (names_timeline(argv[*index + 1])) options->timeline_file = argv[++*index];
-  return true;
+/* Whether the next argument is the option's value. The one behind --timeline is
+ * if it looks like a file of ours; else it is the script. */
+static bool takes_next(char *const *argument) {
+  const char *name = argument[0];
+  if (name[1] == 'e' || name[1] == 'l') return name[2] == '\0';
+  return strcmp(name, "--device") == 0 ||
+         (strcmp(name, "--timeline") == 0 && names_timeline(argument[1]));
 }
 
-/* "--name", or "--name=value" or "--name value" for those that take one. */
-static bool read_long(host_options *options, int *index) {
-  char *argument = options->argv[*index];
+static bool read_timeline(host_options *options, const char *file) {
+  options->timeline = true;
+  if (file == NULL) return true;
+  options->timeline_file = file;
+  if (names_timeline(file)) return true;
+  return complain(options,
+                  "'--timeline' needs a file that ends in .html or .json, "
+                  "not '%s'",
+                  file);
+}
+
+/* "--name", or "--name=value" or "--name value" for those that take one, if it is
+ * there already. */
+static bool read_long(host_options *options, int *index, const char *argument,
+                      const char *value) {
   bool *flag = find_flag(options, argument);
   if (flag != NULL) {
     char *next = options->argv[*index + 1];
@@ -139,39 +144,27 @@ static bool read_long(host_options *options, int *index) {
       ++*index;
     }
   } else if (strcmp(argument, "--check") == 0) {
-    options->checks = TPS_CHECK_ALL;
+    options->checks |= TPS_CHECK_ALL;
   } else if (strncmp(argument, "--check=", 8) == 0) {
     return read_checks(options, argument + 8);
   } else if (strncmp(argument, "--device=", 9) == 0) {
     options->device = argument + 9;
   } else if (strcmp(argument, "--device") == 0) {
-    options->device = options->argv[++*index];
-    if (options->device == NULL)
-      return complain(options, "'%s' needs argument", argument);
-  } else if (strcmp(argument, "--timeline") == 0 ||
-             strncmp(argument, "--timeline=", 11) == 0) {
-    return read_timeline(options, index);
+    options->device = value;
+  } else if (strcmp(argument, "--timeline") == 0) {
+    return read_timeline(options, value);
+  } else if (strncmp(argument, "--timeline=", 11) == 0) {
+    return read_timeline(options, argument + 11);
   } else {
     return unrecognized(options, argument);
   }
   return true;
 }
 
-/* An option that takes a value, joined or as the next argument. */
-static bool skip_value(host_options *options, int *index) {
-  char *argument = options->argv[*index];
-  if (argument[2] != '\0') return true;
-  char *value = options->argv[++*index];
-  if (value == NULL || value[0] == '-')
-    return complain(options, "'%s' needs argument", argument);
-  return true;
-}
-
-static bool read_short(host_options *options, int *index) {
-  char *argument = options->argv[*index];
+static bool read_short(host_options *options, const char *argument) {
   char letter = argument[1];
   if (letter == 'e') options->execute = true;
-  if (letter == 'e' || letter == 'l') return skip_value(options, index);
+  if (letter == 'e' || letter == 'l') return true;
   if (argument[2] != '\0') return unrecognized(options, argument);
   switch (letter) {
   case 'h': options->help = true; break;
@@ -184,6 +177,34 @@ static bool read_short(host_options *options, int *index) {
   return true;
 }
 
+static bool read_option(host_options *options, int *index) {
+  char *argument = options->argv[*index], *value = NULL;
+  if (takes_next(options->argv + *index)) {
+    value = options->argv[++*index];
+    if (value == NULL || value[0] == '-')
+      return complain(options, "'%s' needs argument", argument);
+  }
+  if (argument[1] != '-') return read_short(options, argument);
+  return read_long(options, index, argument, value);
+}
+
+/* Options that mean nothing beside what else there is. */
+static bool fit_together(const host_options *options) {
+  const char *rest = options->argv[options->first];
+  if (options->cache && rest != NULL)
+    return complain(options, "'--cache' takes nothing or 'clear', not '%s'",
+                    rest);
+  if ((options->devices || options->info) && rest != NULL)
+    return complain(options,
+                    "unexpected '%s': --devices and --info run no script "
+                    "(--device X chooses a device)",
+                    rest);
+  if (options->json && !options->devices && !options->info && !options->cache)
+    return complain(options, "'%s' needs --devices, --info or --cache",
+                    "--json");
+  return true;
+}
+
 bool host_options_read(host_options *options, int argc, char **argv) {
   *options = (host_options){.argc = argc, .argv = argv, .program = "tpstream"};
   if (argc > 0 && argv[0][0] != '\0') options->program = argv[0];
@@ -193,18 +214,10 @@ bool host_options_read(host_options *options, int argc, char **argv) {
       i++;
       break;
     }
-    bool fine =
-        argv[i][1] == '-' ? read_long(options, &i) : read_short(options, &i);
-    if (!fine) return false;
+    if (!read_option(options, &i)) return false;
   }
   options->first = i < argc ? i : argc;
-  if (options->cache && i < argc)
-    return complain(options, "'--cache' takes nothing or 'clear', not '%s'",
-                    argv[i]);
-  if (options->json && !options->devices && !options->info && !options->cache)
-    return complain(options, "'%s' needs --devices, --info or --cache",
-                    "--json");
-  return true;
+  return fit_together(options);
 }
 
 /* How much of a module's name goes into the global's: newer ones leave out what
@@ -241,17 +254,10 @@ int host_run_options(lua_State *L, const host_options *options) {
     char letter = argv[i][1];
     int status = LUA_OK;
     if (strcmp(argv[i], "--") == 0) break;
-    if (strcmp(argv[i], "--device") == 0) {
-      i++;
-      continue;
-    }
-    if (strcmp(argv[i], "--timeline") == 0 &&
-        argv[i + 1] == options->timeline_file)
-      i++;
-    if (argv[i] == options->timeline_file) continue;
+    const char *value = argv[i] + 2;
+    if (takes_next(argv + i)) value = argv[++i];
     if (letter == 'W') lua_warning(L, "@on", 0);
     if (letter == 'e' || letter == 'l') {
-      const char *value = argv[i][2] != '\0' ? argv[i] + 2 : argv[++i];
       status = letter == 'e' ? host_run_text(L, value, "=(command line)")
                              : run_require(L, value);
     }

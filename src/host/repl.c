@@ -142,6 +142,7 @@ void host_show_banner(const host_options *options) {
 void host_repl(lua_State *L) {
   int status;
   const char *name = host_name_messages(NULL);
+  host_runs(true);
   while ((status = load_line(L)) != -1) {
     if (status == LUA_OK) status = host_call(L, 0, LUA_MULTRET);
     if (status == LUA_OK) print_results(L);

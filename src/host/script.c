@@ -12,6 +12,10 @@
 #include "lua/api.h"
 
 static const char *program_name; /* how messages begin; NULL at a prompt */
+static bool has_run;
+
+bool host_has_run(void) { return has_run; }
+void host_runs(bool yes) { has_run = yes; }
 
 const char *host_name_messages(const char *program) {
   const char *before = program_name;
@@ -90,7 +94,8 @@ int host_load(lua_State *L, const char *text, size_t size, const char *chunk) {
 }
 
 static int run_loaded(lua_State *L, int status) {
-  if (status == LUA_OK) status = host_call(L, 0, 0);
+  has_run = status == LUA_OK;
+  if (has_run) status = host_call(L, 0, 0);
   return host_report(L, status);
 }
 
@@ -168,13 +173,35 @@ static int push_arguments(lua_State *L) {
   return count;
 }
 
+/* Message → message, with what was perhaps meant by a name behind an option that
+ * does not take it. */
+static void add_hint(lua_State *L, const char *option, const char *name) {
+  char unknown[8];
+  unsigned checks = 0;
+  size_t size = strlen(name);
+  if (size > 4 && strcmp(name + size - 4, ".lua") == 0) return;
+  if (strcmp(option, "--timeline") == 0)
+    lua_pushliteral(L, " (--timeline takes a file that ends in .html or "
+                       ".json)");
+  else if (strcmp(option, "--check") != 0) return;
+  else if (host_check_read(name, &checks, unknown, sizeof unknown))
+    lua_pushfstring(L, " (was --check=%s meant?)", name);
+  else
+    lua_pushliteral(L, " (--check takes names behind '=', as in "
+                       "--check=order,race)");
+  lua_concat(L, 2);
+}
+
 int host_run_script(lua_State *L, const host_options *options) {
   char **argv = options->argv;
   int script = options->first;
   bool is_stdin =
       strcmp(argv[script], "-") == 0 && strcmp(argv[script - 1], "--") != 0;
   int status = is_stdin ? load_stdin(L) : luaL_loadfile(L, argv[script]);
-  if (status == LUA_OK) status = host_call(L, push_arguments(L), 0);
+  has_run = status == LUA_OK;
+  if (has_run) status = host_call(L, push_arguments(L), 0);
+  else if (status == LUA_ERRFILE && !is_stdin)
+    add_hint(L, argv[script - 1], argv[script]);
   return host_report(L, status);
 }
 
@@ -206,6 +233,7 @@ void host_wait(lua_State *L) {
 static int host_exit(lua_State *L) {
   const host_options *options = lua_touserdata(L, lua_upvalueindex(1));
   int status;
+  has_run = true;
   if (lua_isboolean(L, 1))
     status = lua_toboolean(L, 1) ? EXIT_SUCCESS : EXIT_FAILURE;
   else status = (int)luaL_optinteger(L, 1, EXIT_SUCCESS);

@@ -48,13 +48,14 @@ static bool write_file(const tps_timeline *timeline,
 
 bool host_timeline_end(lua_State *L, const host_options *options) {
   tps_timeline *timeline = recorded;
-  bool fine = true;
+  bool fine;
   if (timeline == NULL) return true;
   recorded = NULL;
   host_wait(L);
   tps_timeline_stop(timeline);
   fflush(stdout);
-  if (options->timeline_file != NULL) fine = write_file(timeline, options);
+  if (!host_has_run()) fine = true;
+  else if (options->timeline_file != NULL) fine = write_file(timeline, options);
   else fine = tps_timeline_chart(timeline, stderr, columns());
   tps_timeline_free(timeline);
   return fine;

@@ -85,7 +85,7 @@ bool tps_timeline_page(const tps_timeline *timeline, FILE *out,
 bool tps_timeline_trace(const tps_timeline *timeline, FILE *out);
 
 /* Before the recording: whether the file's name ends in .html or .json, and it can
- * be written (it is made, but what it holds stays). If not, *err says why. */
+ * be written; nothing is changed by that. If not, *err says why. */
 bool tps_timeline_can_write(const char *path, tps_error *err);
 /* Writes the file as its name says: 0 or MISUSE. */
 int tps_timeline_write(const tps_timeline *timeline, const char *path,

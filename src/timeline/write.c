@@ -29,9 +29,17 @@ static int fail_with(const char *path, int reason, tps_error *err) {
                   path, strerror(reason));
 }
 
+/* What is not there yet is made and taken away again (but for what a link leads
+ * to). */
 bool tps_timeline_can_write(const char *path, tps_error *err) {
+  const int how = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
   if (!is_known(path, err)) return false;
-  int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  int file = open(path, how);
+  if (file < 0 && errno == ENOENT) {
+    file = open(path, how | O_CREAT | O_EXCL, 0666);
+    if (file >= 0) unlink(path);
+    else if (errno == EEXIST) file = open(path, how | O_CREAT, 0666);
+  }
   if (file >= 0) close(file);
   else fail_with(path, errno, err);
   return file >= 0;
