@@ -18,6 +18,25 @@
 
 /* ---- the state ----------------------------------------------------------- */
 
+/* A task that nobody drives is a mistake, mostly. Told once: by the command at the
+ * script's end, else when the state is closed. The state is at `index`. */
+static void warn_of_tasks(lua_State *L, int index) {
+  if (lua_getiuservalue(L, index, TPS_UV_LIVE_TASKS) != LUA_TFUNCTION) return;
+  lua_call(L, 0, 1);
+  lua_Integer count = lua_tointeger(L, -1);
+  if (count == 0) return;
+  lua_pushnil(L);
+  lua_setiuservalue(L, index, TPS_UV_LIVE_TASKS);
+  lua_pushfstring(L, "tpstream: %I task%s not ended (tp.run drives them)",
+                  (LUAI_UACINT)count, count == 1 ? " has" : "s have");
+  lua_warning(L, lua_tostring(L, -1), 0);
+}
+
+static int warn_at_close(lua_State *L) {
+  warn_of_tasks(L, 1);
+  return 0;
+}
+
 /* Runs after the finalizers of all handles, since it was made before them. */
 static int state_gc(lua_State *L) {
   tps_lua *lua = (tps_lua *)lua_touserdata(L, 1);
@@ -31,6 +50,9 @@ static int state_gc(lua_State *L) {
   if (context == NULL) return 0;
   tps_build_leave(context);
   tps_context_close(context);
+  lua_pushcfunction(L, warn_at_close);
+  lua_pushvalue(L, 1);
+  lua_pcall(L, 1, 0, 0); /* without memory there is no warning */
   return 0;
 }
 
@@ -205,17 +227,6 @@ __attribute__((visibility("default"))) int luaopen_tpstream(lua_State *L) {
   return open_library(L);
 }
 
-/* A task that nobody drives is a mistake, mostly. */
-static void warn_of_tasks(lua_State *L) {
-  lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_LIVE_TASKS);
-  lua_call(L, 0, 1);
-  lua_Integer count = lua_tointeger(L, -1);
-  if (count == 0) return;
-  lua_pushfstring(L, "tpstream: %I task%s not ended (tp.run drives them)",
-                  (LUAI_UACINT)count, count == 1 ? " has" : "s have");
-  lua_warning(L, lua_tostring(L, -1), 0);
-}
-
 /* What callbacks queue is waited for as well. */
 static int finish(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
@@ -227,7 +238,7 @@ static int finish(lua_State *L) {
     if (code != 0 && lua->fault_told && tps_code_sticky(code)) return 0;
     if (code != 0) return tps_raise(L, &err);
   } while (tps_callback_waiting(L) && tps_callback_run(L) > 0);
-  warn_of_tasks(L);
+  warn_of_tasks(L, lua_upvalueindex(1));
   return 0;
 }
 
