@@ -299,6 +299,49 @@ describe("tp.await_any and tp.await_all", function()
     end)
   end)
 
+  it("make warnings of what fails after that, here or later", function()
+    local r = run.script [[
+local tp = require "tpstream"
+warn "@on"
+local function failing(text, ms)
+  return tp.spawn(function() tp.sleep(ms) error(text, 0) end)
+end
+tp.run(function()
+  print(pcall(tp.await_all, failing("a", 0), failing("b", 0), failing("c", 1)))
+  tp.sleep(2)
+  print(pcall(tp.await_any, failing("d", 0), failing("d", 0), failing("e", 0)))
+  tp.sleep(1)
+  local f = failing("f", 1)
+  print(pcall(tp.await_all, failing("g", 0), f))
+  print(pcall(tp.await, f)) -- who waits for it is told it
+  print(tp.await_any(tp.current_stream(), failing("h", 1))) -- nothing failed
+  tp.sleep(5)
+end)]]
+    assert.equal("false\ta\nfalse\td\nfalse\tg\nfalse\tf\n1\n", r.stdout)
+    local b, c, e, h = r.stderr:match("^Lua warning: (.-)\nLua warning: (.-)\n"
+      .. "Lua warning: (.-)\n(.*)$")
+    assert.equal("tpstream: error in a task: b", b)
+    assert.equal("tpstream: error in a task: c", c)
+    assert.equal("tpstream: error in a task: e", e)
+    assert.matches("^[^\n]*: h\n", h)
+    assert.equal(1, r.status)
+  end)
+
+  it("refuse what is closed, though another has ended the wait", function()
+    local s <close> = tp.Stream()
+    local closed, e = tp.Stream(), tp.Event()
+    closed:close()
+    e:close()
+    tp.run(function()
+      for _, wait in ipairs { tp.await_any, tp.await_all } do
+        assert.matches("task_spec.lua:%d+: attempt to use a closed stream$",
+          raised(function() wait(s, closed) return nil end))
+        assert.matches("task_spec.lua:%d+: attempt to use a closed event$",
+          raised(function() wait(s, e) return nil end))
+      end
+    end)
+  end)
+
   it("leave alone who else waits for the same task", function()
     tp.run(function()
       local t = tp.spawn(function() tp.sleep(1) return 5 end)
@@ -530,6 +573,32 @@ describe("a task", function()
       end })
       error "x"
     end))
+  end)
+
+  it("can't wait in __close when it failed or was cancelled", function()
+    local function waiting()
+      return setmetatable({}, { __close = function() tp.sleep(1) end })
+    end
+    local told = "tp.sleep can't wait in the __close of a task that failed or was "
+      .. "cancelled"
+    tp.run(function()
+      local ended = tp.spawn(function() local _ <close> = waiting() return 5 end)
+      assert.equal(5, tp.await(ended))
+      local failed = tp.spawn(function() local _ <close> = waiting() error "no" end)
+      assert.matches(told, raised(tp.await, failed), 1, true)
+      local t = tp.spawn(function() local _ <close> = waiting() tp.sleep(1e9) end)
+      coroutine.yield()
+      assert.matches(told, raised(t.cancel, t), 1, true)
+      assert.equal("cancelled", t:status())
+    end)
+  end)
+
+  it("of a function of C's has no place, and its own name", function()
+    assert.equal("no", raised(tp.run, error, "no"))
+    assert.equal("bad argument #2 to 'buffer' (the count must not be negative, "
+      .. "got -1)", raised(tp.run, tp.buffer, "f32", -1))
+    assert.same({ "a", nil, "c", n = 3 },
+      table.pack(tp.run(select, 2, 1, "a", nil, "c")))
   end)
 
   it("may wait for itself in no way", function()

@@ -9,11 +9,9 @@
 -- task will be in a list that woken gets. What tasks wait for is in waits.lua.
 local tp, host = ...
 local _, misuse, type_name, check_callable = host.load "misuse" ()
-local debug, error, pcall, select, setmetatable = debug, error, pcall, select,
-  setmetatable
+local debug, error, pcall, setmetatable = debug, error, pcall, setmetatable
 local getmetatable = debug.getmetatable
-local pack, unpack, remove, insert = table.pack, table.unpack, table.remove,
-  table.insert
+local unpack, remove, insert = table.unpack, table.remove, table.insert
 local running, status, close, isyieldable =
   coroutine.running, coroutine.status, coroutine.close, coroutine.isyieldable
 local scope = host.scope
@@ -24,6 +22,7 @@ local Task = {} -- methods
 local TASK = { __name = "tpstream.Task", __index = Task }
 
 local current -- the task that runs
+local closing -- the coroutine of one that failed or was cancelled, in its __close
 local stepping = false -- in tp.run or tp.poll
 local foreign = false -- tp.wakeup_fd has been called
 local live, live_count = {}, 0 -- the set of tasks that have not ended
@@ -38,11 +37,18 @@ local NO_MEMORY = { n = 1, "not enough memory" }
 -- ---- errors that nobody waits for ------------------------------------------
 
 -- After a fault every task has the same to say.
-local function is_repeated(object)
-  if rawequal(object, failure) then return true end
-  return type(object) == "table" and type(failure) == "table"
-    and getmetatable(object) == getmetatable(failure)
-    and rawequal(object.message, failure.message)
+local function is_same(object, other)
+  if rawequal(object, other) then return true end
+  return type(object) == "table" and type(other) == "table"
+    and getmetatable(object) == getmetatable(other)
+    and rawequal(object.message, other.message)
+end
+
+-- Of an error that came after another.
+local function warn_of(what, object, other)
+  if is_same(object, other) then return end
+  local fine, message = pcall(tostring, object)
+  warn("tpstream: error in ", what, ": ", fine and message or type(object))
 end
 
 -- One comes out of tp.run or tp.poll, others are warnings. False: it is none or a
@@ -52,10 +58,8 @@ local function complain(what, object)
     failed, failure = true, object
     if foreign and not stepping then host.arm(0) end
     return true
-  elseif not is_repeated(object) then
-    local fine, message = pcall(tostring, object)
-    warn("tpstream: error in ", what, ": ", fine and message or type(object))
   end
+  warn_of(what, object, failure)
   return false
 end
 
@@ -69,7 +73,10 @@ end
 -- The running task, which must be able to yield.
 local function check_task(name)
   local co, main = running()
-  if current and current.co == co then
+  if closing and closing == co then
+    misuse("tp.%s can't wait in the __close of a task that failed or was cancelled",
+      name)
+  elseif current and current.co == co then
     if isyieldable() then return current end
     misuse("tp.%s can't wait inside a callback or another call of C's", name)
   elseif current and not main then
@@ -91,21 +98,11 @@ local next_time, wake_sleepers = waits.next_time, waits.wake_sleepers
 
 -- ---- tasks -----------------------------------------------------------------
 
-local function packed(...)
-  if select("#", ...) == 0 then return NONE end
-  return pack(...)
-end
-
--- Its results are packed here, where a failure is the task's own.
-local function body(fn, ...)
-  return packed(fn(...))
-end
-
 local function spawn(fn, ...)
   ids = ids + 1
   local task = setmetatable({
-    id = ids, co = prepare(body, fn, ...), state = "new", results = NONE,
-    wait = false, waiters = false, scope = false, next = false,
+    id = ids, co = prepare(fn, ...), state = "new", results = NONE,
+    wait = false, waiters = false, scope = false, next = false, heard = false,
   }, TASK)
   live[task] = true
   task.scope = inherit() -- the last that can fail
@@ -137,7 +134,10 @@ end
 
 -- Closes what it has left open, as it would by itself.
 local function close_rest(task)
+  local around = closing
+  closing = task.co
   local ok, object = within(task.scope, close, task.co)
+  closing = around
   disinherit(task.scope)
   return ok, object
 end
@@ -145,15 +145,13 @@ end
 local function finish(task, results)
   retire(task, "done")
   disinherit(task.scope)
-  task.results = results
-  tell_waiters(task, true, results)
+  task.results = results or NONE
+  tell_waiters(task, true, task.results)
 end
 
--- Without the scheduler's own part at the end.
+-- Without what calls the task's function.
 local function traceback_of(co)
-  local text = debug.traceback(co)
-  text = text:gsub("\n\ttpstream/scheduler%.lua:[^\n]*$", "")
-  return (text:gsub("\n\t%(%.%.%.tail calls%.%.%.%)$", ""))
+  return (debug.traceback(co):gsub("\n\t%[C%]: in %?$", ""))
 end
 
 -- Of a task that fails: where the error began comes first, if it is another task's.
@@ -172,7 +170,9 @@ local function fail(task, object)
   task.trace = traced and text or nil
   task.results = { n = 1, object, trace = task.trace }
   if tell_waiters(task, false, task.results) then return end
-  if complain("a task", object) then
+  if task.heard then
+    warn_of("a task", object, task.heard[1])
+  elseif complain("a task", object) then
     told = { object, task.trace or "traceback: lost for want of memory" }
   end
 end

@@ -9,12 +9,13 @@
 -- Most wait for just one Stream or Event, or for their time: task.wait says so, and
 -- nothing else is needed. Other waits are tables: their elements, numbered, are the
 -- functions that end them (false once they have been called), `task` who waits,
--- `outside` how many elements are no tasks, `told` what is done when one has ended.
+-- `outside` how many elements are no tasks, `told` what is done when one has ended,
+-- `tasks` those that are, by number, where there are several.
 -- What is awaited has __await(x, done) in its metatable; see src/lua/state.h.
 local tp, host, TASK, NONE, check_task, enqueue, complain = ...
 local where, misuse, type_name = host.load "misuse" ()
 local add_timer, next_time, take_timer = host.load "timers" ()
-local watch, now = host.watch, host.now
+local watch, check_open, now = host.watch, host.open, host.now
 local error, pcall, select, setmetatable, type, next = error, pcall, select,
   setmetatable, type, next
 local getmetatable = debug.getmetatable
@@ -74,13 +75,17 @@ local function give_up_one(stop)
   if not ok then complain("giving up a wait", object) end
 end
 
--- Ends what is left of it. All are stopped, whatever one of them raises.
-local function abandon(w)
-  local stops = w.stops
+-- Ends what is left of it. All are stopped, whatever one of them raises. `failure`
+-- is the error that ended it: if tasks among the rest fail later, that is second.
+local function abandon(w, failure)
+  local stops, tasks = w.stops, w.tasks
   w.asleep, w.stops = false, false
   outside = outside - w.outside
   w.outside = 0
-  for i = 1, w.n do w[i] = false end
+  for i = 1, w.n do
+    if failure and w[i] and tasks[i] then tasks[i].heard = failure end
+    w[i] = false
+  end
   if not stops then return end
   for i = 1, w.n do
     if stops[i] then give_up_one(stops[i]) end
@@ -92,6 +97,7 @@ end
 local function begin(w, i, x)
   local inside = getmetatable(x) == TASK
   local counted, ended = false, false
+  if inside and w.tasks then w.tasks[i] = x end
   local function done(ok, ...) -- again, if it fails for want of memory
     if not w[i] then return false end
     ended = true
@@ -137,14 +143,14 @@ local function told_any(w, i, ok, r)
   if w.over then return end
   w.which = i
   settle(w, ok, r)
-  abandon(w)
+  abandon(w, not ok and r)
 end
 
 local function told_all(w, i, ok, r)
   if w.over then return end
   if not ok then
     settle(w, false, r)
-    return abandon(w)
+    return abandon(w, r)
   end
   w.values[i] = r[1]
   w.left = w.left - 1
@@ -185,7 +191,11 @@ local function check_awaitable(task, name, i, x)
 end
 
 local function begin_all(w, ...)
-  for i = 1, w.n do check_awaitable(w.task, w.name, i, (select(i, ...))) end
+  for i = 1, w.n do
+    local x = select(i, ...)
+    check_awaitable(w.task, w.name, i, x)
+    check_open(x) -- also where another has ended the wait before its turn
+  end
   local task = w.task
   w.around, begun[task] = begun[task], w
   for i = 1, w.n do
@@ -230,7 +240,7 @@ end
 function tp.await_any(...)
   local w = {
     n = select("#", ...), outside = 0, task = check_task "await_any",
-    told = told_any, name = "await_any", results = NONE,
+    told = told_any, name = "await_any", results = NONE, tasks = {},
   }
   if w.n == 0 then
     misuse "bad argument #1 to 'await_any' (awaitable expected, got no value)"
@@ -243,7 +253,7 @@ function tp.await_all(...)
   local n = select("#", ...)
   local w = {
     n = n, outside = 0, task = check_task "await_all", told = told_all,
-    name = "await_all", left = n, values = { n = n }, results = NONE,
+    name = "await_all", left = n, values = { n = n }, results = NONE, tasks = {},
   }
   if n == 0 then return end
   begin_all(w, ...)

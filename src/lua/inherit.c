@@ -142,12 +142,35 @@ static int within(lua_State *L) {
   return lua_gettop(L) - 1;
 }
 
+/* The results become one table, as table.pack makes it, or nothing where there are
+ * none. Here a failure is the task's own. */
+static int pack_results(lua_State *L, int status, lua_KContext context) {
+  int count = lua_gettop(L);
+  (void)status;
+  (void)context;
+  if (count == 0) return 0;
+  luaL_checkstack(L, 2, "too many results");
+  lua_createtable(L, count, 1);
+  lua_insert(L, 1);
+  for (int i = count; i > 0; i--) lua_rawseti(L, 1, i);
+  lua_pushinteger(L, count);
+  lua_setfield(L, 1, "n");
+  return 1;
+}
+
+/* What a task's coroutine begins with: fn, and its arguments. */
+static int body(lua_State *L) {
+  lua_callk(L, lua_gettop(L) - 1, LUA_MULTRET, 0, pack_results);
+  return pack_results(L, LUA_OK, 0);
+}
+
 /* prepare(fn, ...) → a coroutine that will begin with that call */
 static int prepare(lua_State *L) {
   int count = lua_gettop(L);
   lua_State *co = lua_newthread(L);
   lua_insert(L, 1);
-  if (!lua_checkstack(co, count)) luaL_error(L, "not enough memory");
+  if (!lua_checkstack(co, count + 1)) luaL_error(L, "not enough memory");
+  lua_pushcfunction(co, body);
   lua_xmove(L, co, count);
   return 1;
 }

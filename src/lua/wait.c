@@ -102,6 +102,14 @@ static int wait_watch(lua_State *L) {
   return 1;
 }
 
+/* open(x): raises if x is a Stream or an Event that is closed. */
+static int wait_open(lua_State *L) {
+  tps_open(L);
+  if (tps_to(L, 1, TPS_TYPE_STREAM) != NULL) tps_check_stream(L, 1);
+  else if (tps_to(L, 1, TPS_TYPE_EVENT) != NULL) tps_check_event(L, 1);
+  return 0;
+}
+
 /* ---- the scheduler's ----------------------------------------------------- */
 
 /* now() → ms */
@@ -164,9 +172,9 @@ static int wait_load(lua_State *L) {
 }
 
 static const luaL_Reg wait_primitives[] = {
-    {"watch", wait_watch}, {"now", wait_now}, {"due", wait_due},
-    {"sleep", wait_sleep}, {"fd", wait_fd},   {"arm", wait_arm},
-    {"load", wait_load},   {NULL, NULL}};
+    {"watch", wait_watch}, {"open", wait_open},   {"now", wait_now},
+    {"due", wait_due},     {"sleep", wait_sleep}, {"fd", wait_fd},
+    {"arm", wait_arm},     {"load", wait_load},   {NULL, NULL}};
 
 void tps_wait_open(lua_State *L) {
   tps_push_embedded(L, "scheduler");
