@@ -78,15 +78,22 @@ static void act(run *r, const tps_graph_node *node, knot *k) {
   }
 }
 
+/* *clock comes to cover `before`, of which an operation on `lane` follows; its own
+ * lane it need not tell of. */
+static void join(run *r, tps_clock **clock, tps_point before, uint32_t lane) {
+  if (before.lane == lane) before.seq = 0;
+  tps_order_join(r->o, clock, &before);
+}
+
 static bool run_node(run *r, const tps_graph_node *node, knot *knots,
                      uint32_t i, const tps_point *begin, bool *begun) {
   knot *k = &knots[i];
   uint32_t lane;
   if (!find_lane(r, node, knots, begin, begun, &lane)) return false;
   tps_clock *clock = NULL;
-  if (node->after_count == 0) tps_order_join(r->o, &clock, begin);
+  if (node->after_count == 0) join(r, &clock, *begin, lane);
   for (uint32_t j = 0; j < node->after_count; j++)
-    tps_order_join(r->o, &clock, &knots[node->after[j]].point);
+    join(r, &clock, knots[node->after[j]].point, lane);
   tps_point_set(&k->point, clock, lane, tps_lane_step(r->o, lane));
   tps_clock_unref(clock);
   act(r, node, k);

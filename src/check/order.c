@@ -79,30 +79,30 @@ void tps_order_refused(tps_order *o, const tps_op *op) {
 
 /* ---- the host ------------------------------------------------------------ */
 
-static bool is_legacy_of(const tps_strand *s, const tps_wait_note *wait) {
-  return s->legacy && s->device_kind == (uint8_t)wait->device->kind &&
-         s->device == wait->device->ordinal;
+static void wait_for_strands(tps_order *o, tps_strand *list,
+                             const tps_wait_note *wait) {
+  for (tps_strand *s = list; s != NULL; s = s->next)
+    if (wait->all || s == s->on->legacy || s->context == wait->context->id)
+      tps_strand_wait(o, s);
 }
 
 /* All work, or the context's, of the device. */
 static void wait_for_device(tps_order *o, const tps_wait_note *wait) {
-  for (tps_strand *s = o->strands; s != NULL; s = s->next) {
-    bool near = s->device_kind == (uint8_t)wait->device->kind &&
-                s->device == wait->device->ordinal;
-    if (!near || !(wait->all || is_legacy_of(s, wait) ||
-                   s->context == wait->context->id))
-      continue;
-    tps_point point = tps_strand_point(s);
-    tps_order_join(o, &o->host, &point);
-  }
+  const tps_strands *all = tps_strands_on(o, wait->device);
+  if (all == NULL) return;
+  wait_for_strands(o, all->open, wait);
+  wait_for_strands(o, all->closed, wait);
 }
 
+/* The legacy one is waited for with all that it would come after. */
 static void wait_for_stream(tps_order *o, const tps_stream *stream) {
   tps_strand *s = tps_strand_of(o, stream);
   if (s == NULL) return;
-  if (s->legacy) tps_strand_enter(o, s);
-  tps_point point = tps_strand_point(s);
-  tps_order_join(o, &o->host, &point);
+  if (s == s->on->legacy) {
+    tps_strand_enter(o, s);
+    tps_strand_next(o, s);
+  }
+  tps_strand_wait(o, s);
 }
 
 static void wait_for_promise(tps_order *o, uint64_t promise) {
@@ -133,6 +133,7 @@ void tps_order_promised(tps_order *o, const tps_stream *stream, uint64_t event,
   tps_strand *s = tps_strand_of(o, stream);
   if (s == NULL) return;
   tps_strand_enter(o, s);
+  tps_strand_next(o, s);
   tps_point point = tps_strand_point(s);
   tps_point_put(o, &o->promises, promise, &point);
 }
@@ -144,6 +145,7 @@ void tps_order_followed(tps_order *o, const tps_stream *later,
   if (from == NULL || to == NULL || from == to) return;
   tps_point point = tps_strand_point(from);
   tps_order_join(o, &to->clock, &point);
+  tps_strand_next(o, to);
 }
 
 void tps_order_event_ended(tps_order *o, uint64_t event) {

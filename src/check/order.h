@@ -38,18 +38,34 @@ typedef struct tps_place {
 
 /* A stream. Several objects can stand for one of the driver's. */
 typedef struct tps_strand {
-  struct tps_strand *next;
-  int names;        /* objects that are open */
-  uint64_t context; /* id, of the first of them */
-  uint8_t device_kind;
-  int32_t device;
-  uint64_t handle; /* the driver's; 0: not known */
-  bool blocking, legacy;
+  struct tps_strand *next, **at; /* in its list */
+  struct tps_strands *on;        /* its device */
+  int names;                     /* objects that are open */
+  uint64_t context;              /* id, of the first of them */
+  uint64_t handle;               /* the driver's; 0: not known */
+  bool blocking;
   uint32_t *lanes; /* its own, and those of branches of graphs */
   uint32_t lane_count, lane_capacity;
-  uint64_t last;    /* operation on its own lane */
+  uint64_t last;    /* operation on its own lane, after any change of: */
   tps_clock *clock; /* before whatever comes next, its own lane apart */
+  /* The last operation that others have come after: */
+  uint64_t known; /* the host, of this one */
+  uint64_t shown; /* the legacy stream, of this one */
+  uint64_t seen;  /* this one, of the legacy stream */
 } tps_strand;
+
+/* Those of a device. */
+typedef struct tps_strands {
+  struct tps_strands *next;
+  uint8_t device_kind;
+  int32_t device;
+  tps_strand *open, *closed; /* lists; closed ones until the host knows them
+                                to be done */
+  tps_table handles;         /* the driver's handle → strand, of those open */
+  tps_strand *legacy;        /* NULL: nobody has used it yet */
+  uint64_t blocking;         /* the last operation of the other blocking ones */
+  uint64_t shown;            /* that which the legacy one has come after */
+} tps_strands;
 
 /* What waits, in order of queueing, for the check of its accesses. */
 typedef struct tps_pending {
@@ -73,8 +89,8 @@ typedef struct tps_pending {
 
 typedef struct tps_order {
   uint64_t seq;
-  tps_strand *strands; /* those closed, too, until the host knows them done */
-  tps_table streams;   /* key → strand */
+  tps_strands *strands;
+  tps_table streams;                  /* key → strand */
   tps_table events, promises, graphs; /* id → tps_point */
   tps_table places;                   /* id → tps_place */
   tps_clock *host;
@@ -131,8 +147,12 @@ void tps_order_touched(tps_order *o, const tps_op *op, const tps_op *graph,
 
 /* The stream's strand, made if need be; NULL: no memory. */
 tps_strand *tps_strand_of(tps_order *o, const tps_stream *stream);
+/* Of a device; NULL: none. */
+tps_strands *tps_strands_on(const tps_order *o, const tps_device *device);
 /* Before something is queued: what the legacy stream orders. */
 void tps_strand_enter(tps_order *o, tps_strand *s);
+/* The host has waited for what the strand has done. */
+void tps_strand_wait(tps_order *o, tps_strand *s);
 /* The number of the strand's next operation. */
 uint64_t tps_strand_next(tps_order *o, tps_strand *s);
 /* Lane `i` of the strand, its own being 0; made if need be. False: no memory. */
@@ -146,7 +166,7 @@ void tps_order_join(tps_order *o, tps_clock **clock, const tps_point *point);
 /* Keeps the point under that number in the table. */
 void tps_point_put(tps_order *o, tps_table *table, uint64_t key,
                    const tps_point *point);
-/* All that was ever queued. */
+/* All that was ever queued, as far as the host does not know it to be done. */
 void tps_join_everything(tps_order *o, tps_clock **clock);
 /* Lets go of strands that are closed and done. */
 void tps_strands_reap(tps_order *o);

@@ -2,7 +2,9 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * Streams as the checker sees them, their lanes, and what the legacy stream puts
- * in order. A lane is used again when the host knows all of its operations to be
+ * in order. Whoever comes after a strand keeps in mind the last operation of it
+ * that he came after, so that a strand which has done nothing since costs nothing.
+ * A lane is used again when the host knows all of its operations to be
  * done: numbers only grow, so what clocks say of the old ones does no harm. */
 #include "check/order.h"
 
@@ -53,7 +55,9 @@ uint64_t tps_lane_step(tps_order *o, uint32_t lane) {
 }
 
 uint64_t tps_strand_next(tps_order *o, tps_strand *s) {
-  return s->last = tps_lane_step(o, s->lanes[0]);
+  s->last = tps_lane_step(o, s->lanes[0]);
+  if (s->blocking && s != s->on->legacy) s->on->blocking = s->last;
+  return s->last;
 }
 
 bool tps_strand_lane(tps_order *o, tps_strand *s, uint32_t i, uint32_t *lane) {
@@ -78,21 +82,50 @@ static uint64_t key_of(const tps_stream *stream) {
          (uint32_t)stream->device->ordinal;
 }
 
+tps_strands *tps_strands_on(const tps_order *o, const tps_device *device) {
+  tps_strands *all = o->strands;
+  while (all != NULL && !(all->device_kind == (uint8_t)device->kind &&
+                          all->device == device->ordinal))
+    all = all->next;
+  return all;
+}
+
+static tps_strands *strands_on(tps_order *o, const tps_device *device) {
+  tps_strands *all = tps_strands_on(o, device);
+  if (all != NULL || (all = calloc(1, sizeof *all)) == NULL) return all;
+  all->device_kind = (uint8_t)device->kind;
+  all->device = device->ordinal;
+  all->next = o->strands;
+  return o->strands = all;
+}
+
+static void put_in(tps_strand **list, tps_strand *s) {
+  s->next = *list;
+  s->at = list;
+  if (s->next != NULL) s->next->at = &s->next;
+  *list = s;
+}
+
+static void take_out(tps_strand *s) {
+  *s->at = s->next;
+  if (s->next != NULL) s->next->at = s->at;
+}
+
 static tps_strand *new_strand(tps_order *o, const tps_stream *stream) {
   uint32_t lane;
-  tps_strand *s = calloc(1, sizeof *s);
+  tps_strands *on = strands_on(o, stream->device);
+  tps_strand *s = on != NULL ? calloc(1, sizeof *s) : NULL;
   if (s == NULL) return NULL;
+  s->on = on;
   s->context = stream->context->id;
-  s->device_kind = (uint8_t)stream->device->kind;
-  s->device = stream->device->ordinal;
-  s->legacy = stream->is_default;
   s->blocking = stream->blocking;
   if (!tps_strand_lane(o, s, 0, &lane)) {
     free(s);
     return NULL;
   }
-  s->next = o->strands;
-  return o->strands = s;
+  if (stream->is_default) on->legacy = s;
+  put_in(&on->open, s);
+  return s;
 }
 
 static void name(tps_order *o, tps_strand *s, const tps_stream *stream) {
@@ -109,28 +142,27 @@ tps_strand *tps_strand_of(tps_order *o, const tps_stream *stream) {
   return s;
 }
 
-static bool same_device(const tps_strand *a, uint8_t kind, int32_t device) {
-  return a->device_kind == kind && a->device == device;
-}
-
 /* Another object for a stream that has one gives it another name. */
 void tps_order_stream_opened(tps_order *o, const tps_stream *stream,
                              uint64_t handle) {
-  const tps_device *device = stream->device;
-  tps_strand *s = o->strands;
-  while (s != NULL && !(s->names > 0 && handle != 0 && s->handle == handle &&
-                        same_device(s, (uint8_t)device->kind, device->ordinal)))
-    s = s->next;
-  if (s != NULL) {
+  const tps_strands *on = tps_strands_on(o, stream->device);
+  tps_strand *s = on != NULL ? tps_table_get(&on->handles, handle) : NULL;
+  if (s != NULL && handle != 0) {
     name(o, s, stream);
-  } else if ((s = tps_strand_of(o, stream)) != NULL) {
-    s->handle = handle;
+    return;
   }
+  s = tps_strand_of(o, stream);
+  if (s == NULL || handle == 0) return;
+  s->handle = handle;
+  if (!tps_table_put(&s->on->handles, handle, s)) o->broken = true;
 }
 
 void tps_order_stream_closed(tps_order *o, const tps_stream *stream) {
   tps_strand *s = tps_table_take(&o->streams, key_of(stream));
-  if (s != NULL) s->names--;
+  if (s == NULL || --s->names > 0) return;
+  if (s->handle != 0) tps_table_take(&s->on->handles, s->handle);
+  take_out(s);
+  put_in(&s->on->closed, s);
 }
 
 static void free_strand(tps_strand *s) {
@@ -140,7 +172,6 @@ static void free_strand(tps_strand *s) {
 }
 
 static bool is_over(const tps_order *o, const tps_strand *s) {
-  if (s->names > 0) return false;
   for (uint32_t i = 0; i < s->lane_count; i++) {
     uint64_t last = o->lane_last[s->lanes[i]];
     if (last > 0 && !tps_clock_covers(o->host, s->lanes[i], last)) return false;
@@ -148,27 +179,42 @@ static bool is_over(const tps_order *o, const tps_strand *s) {
   return true;
 }
 
-void tps_strands_reap(tps_order *o) {
-  for (tps_strand **p = &o->strands; *p != NULL;) {
-    tps_strand *s = *p;
-    if (!is_over(o, s)) {
-      p = &s->next;
-      continue;
+static void reap(tps_order *o, tps_strand *s) {
+  while (s != NULL) {
+    tps_strand *next = s->next;
+    if (is_over(o, s)) {
+      bool kept = true; /* else the lane is never used again, that is all */
+      for (uint32_t i = 0; i < s->lane_count && kept; i++)
+        kept = push_lane(&o->free_lanes, &o->free_count, &o->free_capacity,
+                         s->lanes[i]);
+      take_out(s);
+      free_strand(s);
     }
-    *p = s->next;
-    for (uint32_t i = 0; i < s->lane_count; i++)
-      if (!push_lane(&o->free_lanes, &o->free_count, &o->free_capacity,
-                     s->lanes[i]))
-        break; /* it is never used again, that is all */
+    s = next;
+  }
+}
+
+void tps_strands_reap(tps_order *o) {
+  for (tps_strands *all = o->strands; all != NULL; all = all->next)
+    reap(o, all->closed);
+}
+
+static void free_strands(tps_strand *s) {
+  while (s != NULL) {
+    tps_strand *next = s->next;
     free_strand(s);
+    s = next;
   }
 }
 
 void tps_strands_free(tps_order *o) {
   while (o->strands != NULL) {
-    tps_strand *s = o->strands;
-    o->strands = s->next;
-    free_strand(s);
+    tps_strands *all = o->strands;
+    o->strands = all->next;
+    free_strands(all->open);
+    free_strands(all->closed);
+    tps_table_free(&all->handles);
+    free(all);
   }
   free(o->free_lanes);
   free(o->lane_last);
@@ -185,18 +231,47 @@ static void join_strand(tps_order *o, tps_clock **clock, const tps_strand *s) {
   tps_order_join(o, clock, &point);
 }
 
+/* What the blocking ones have done since the legacy one last came after them. */
+static void follow_blocking(tps_order *o, tps_strand *legacy,
+                            tps_strand *list) {
+  for (tps_strand *s = list; s != NULL; s = s->next) {
+    if (!s->blocking || s == legacy || s->shown == s->last) continue;
+    join_strand(o, &legacy->clock, s);
+    s->shown = s->last;
+  }
+}
+
+static void enter_legacy(tps_order *o, tps_strand *s) {
+  tps_strands *on = s->on;
+  if (on->shown == on->blocking) return;
+  follow_blocking(o, s, on->open);
+  follow_blocking(o, s, on->closed);
+  on->shown = on->blocking;
+}
+
 /* The legacy stream waits for all blocking ones, and they for it. */
 void tps_strand_enter(tps_order *o, tps_strand *s) {
-  if (!s->blocking) return;
-  for (tps_strand *other = o->strands; other != NULL; other = other->next)
-    if (other != s && other->blocking && (s->legacy || other->legacy) &&
-        same_device(other, s->device_kind, s->device))
-      join_strand(o, &s->clock, other);
+  const tps_strand *legacy = s->on->legacy;
+  if (s == legacy) {
+    enter_legacy(o, s);
+  } else if (s->blocking && legacy != NULL && s->seen != legacy->last) {
+    join_strand(o, &s->clock, legacy);
+    s->seen = legacy->last;
+  }
+}
+
+void tps_strand_wait(tps_order *o, tps_strand *s) {
+  if (s->known == s->last) return;
+  join_strand(o, &o->host, s);
+  s->known = s->last;
 }
 
 void tps_join_everything(tps_order *o, tps_clock **clock) {
-  for (tps_strand *s = o->strands; s != NULL; s = s->next)
-    join_strand(o, clock, s);
+  for (uint32_t i = 0; i < o->lane_count; i++) {
+    tps_point point = {NULL, i, o->lane_last[i]};
+    if (!tps_clock_covers(o->host, i, point.seq))
+      tps_order_join(o, clock, &point);
+  }
 }
 
 /* ---- points -------------------------------------------------------------- */
@@ -220,9 +295,10 @@ void tps_points_forget(tps_order *o, tps_table *table) {
   for (size_t i = 0; i < table->capacity; i++) {
     tps_point *point = table->slots[i].value;
     if (point == NULL) continue;
-    if (!tps_clock_has(o->host, point) &&
-        tps_table_put(&kept, table->slots[i].key, point))
-      continue;
+    if (!tps_clock_covers(o->host, point->lane, point->seq)) {
+      if (tps_table_put(&kept, table->slots[i].key, point)) continue;
+      o->broken = true;
+    }
     tps_point_clear(point);
     free(point);
   }
