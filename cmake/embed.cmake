@@ -5,10 +5,14 @@
 # module are one file each. Included by CMakeLists.txt it defines tps_embed();
 # run as a script (cmake -DOUT=… -DROOT=… -DFILES=… -P embed.cmake) it writes
 # the file. A name is "<stem>" for lua/tpstream/<stem>.lua and the path from ROOT
-# for any other. With -DNAME=… it writes the one file of FILES as an array of that
-# name, ended by NUL.
+# for any other. With -DNAME=… it writes FILES, one after the other, as an array of
+# that name, ended by NUL.
 if(CMAKE_SCRIPT_MODE_FILE AND NAME)
-  file(READ ${FILES} hex HEX)
+  set(hex "")
+  foreach(file IN LISTS FILES)
+    file(READ ${file} more HEX)
+    string(APPEND hex "${more}")
+  endforeach()
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
   file(WRITE ${OUT} "/* made by cmake/embed.cmake */\n"
@@ -39,12 +43,12 @@ elseif(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-# Adds the rule that makes `out` of one file, the array `name`.
-function(tps_embed_file file name out)
+# Adds the rule that makes `out`, the array `name`, of files one after the other.
+function(tps_embed_files name out)
   add_custom_command(OUTPUT ${out}
-    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DNAME=${name} -DFILES=${file}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DNAME=${name} "-DFILES=${ARGN}"
             -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
-    DEPENDS ${file} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
     COMMENT "Embedding ${name}" VERBATIM)
 endfunction()
 

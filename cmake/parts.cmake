@@ -88,8 +88,10 @@ endmacro()
 # With the page that it writes, and NVTX where the toolkit has it (headers alone).
 macro(tps_add_timeline)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/timeline/*.c)
-  tps_embed_file(${CMAKE_SOURCE_DIR}/src/timeline/page.html
-                 tps_timeline_page_html ${CMAKE_BINARY_DIR}/timeline_page.c)
+  set(pieces head.html model.js draw.js facts.js view.js sums.js tail.html)
+  list(TRANSFORM pieces PREPEND ${CMAKE_SOURCE_DIR}/src/timeline/page/)
+  tps_embed_files(tps_timeline_page_html ${CMAKE_BINARY_DIR}/timeline_page.c
+                  ${pieces})
   tps_add_part(timeline ${files} ${CMAKE_BINARY_DIR}/timeline_page.c)
   if(TPS_NVTX_INCLUDE)
     target_include_directories(tps_timeline SYSTEM PRIVATE ${TPS_NVTX_INCLUDE})

@@ -83,10 +83,10 @@ string(CONCAT TPS_ENGINE "^(arithmetic|async|cluster|corpus.*|float8|gemm|"
   "stack|surface|texture.*|video.*|warp|wide|wmma)$")
 # What takes long under sanitizers and shows them nothing that others don't.
 string(CONCAT TPS_UNSANITIZED "^(corpus_.*|examples|host_lua|kernels_.*|map|"
-  "timeline_doc|wmma)$")
+  "timeline_doc|timeline_page|wmma)$")
 # What is about the command alone.
 string(CONCAT TPS_OF_COMMAND "^(check_command|examples|host|host_lua|injection|"
-  "timeline_command|timeline_doc)$")
+  "timeline_command|timeline_doc|timeline_page)$")
 
 # A sanitized module can't be loaded by a plain lua5.4, so there the command
 # alone runs the specs. What is about the one or the other runs there only. Once

@@ -2,7 +2,7 @@
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
  * A timeline as one page for a browser, which loads nothing from elsewhere:
- * page.html with the timeline as JSON in its middle. What is long (operations)
+ * the files of page/ with the timeline as JSON in its middle. What is long (operations)
  * is written as arrays without names; `fields` tells what stands where. Times
  * are µs since the recording began. */
 #include <inttypes.h>
@@ -135,6 +135,11 @@ static void write_spans(page *p) {
   fputs("]", p->out);
 }
 
+static void write_indices(const page *p, const uint32_t *list, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    fprintf(p->out, i > 0 ? ",%" PRIu32 : "%" PRIu32, list[i]);
+}
+
 static void write_row(const page *p, const tps_row *row) {
   char device[32];
   double span = (double)(p->view.last_ns - p->view.first_ns);
@@ -150,8 +155,9 @@ static void write_row(const page *p, const tps_row *row) {
           ",\"items\":[",
           row->gaps, (double)row->gap_ns / 1e3,
           (double)row->longest_gap_ns / 1e3);
-  for (uint32_t i = 0; i < row->count; i++)
-    fprintf(p->out, i > 0 ? ",%" PRIu32 : "%" PRIu32, row->items[i]);
+  write_indices(p, row->items, row->count);
+  fputs("],\"lost\":[", p->out);
+  write_indices(p, row->lost, row->lost_count);
   fputs("]}", p->out);
 }
 
@@ -195,9 +201,10 @@ static void write_rows(const page *p) {
 static void write_data(page *p, const char *title) {
   fputs("{\"title\":", p->out);
   tps_write_json(p->out, title);
-  fprintf(p->out, ",\"first\":%.3f,\"last\":%.3f,\"dropped\":%" PRIu64,
+  fprintf(p->out,
+          ",\"first\":%.3f,\"last\":%.3f,\"dropped\":%" PRIu64 ",\"limit\":%zu",
           since(p, p->view.first_ns), since(p, p->view.last_ns),
-          p->timeline->dropped);
+          p->timeline->dropped, p->timeline->limit);
   write_rows(p);
   write_lanes(p);
   write_items(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * page.html, which cmake/embed.cmake makes a part of the product. */
+ * The files of page/ in one, which cmake/embed.cmake makes a part of the product. */
 #ifndef TPS_TIMELINE_PAGE_H
 #define TPS_TIMELINE_PAGE_H
 

@@ -54,7 +54,8 @@ typedef struct tps_row {
   int32_t device;
   uint64_t stream;
   uint32_t *items; /* those that ran, by start; a graph before its parts */
-  uint32_t count;
+  uint32_t *lost;  /* those that did not end, by queueing */
+  uint32_t count, lost_count;
   uint32_t lanes;   /* that parts of graphs need, side by side */
   uint64_t busy_ns; /* with kernels, copies, fills, graphs */
   uint64_t gap_ns;  /* between these */
@@ -87,6 +88,8 @@ bool tps_view_make(const tps_timeline *timeline, tps_view *view);
 void tps_view_free(tps_view *view);
 /* Whether the operation keeps its device at work. */
 bool tps_is_work(const tps_timeline_item *item);
+/* Whether it should have run, and did not end. */
+bool tps_is_lost(const tps_timeline_item *item);
 uint32_t tps_view_context(const tps_view *view, uint64_t context);
 /* At the end of the recording: item->link, span->lane. False: no memory. */
 bool tps_timeline_settle(tps_timeline *timeline);

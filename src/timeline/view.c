@@ -14,6 +14,11 @@ bool tps_is_work(const tps_timeline_item *item) {
          item->kind == TPS_OP_FILL || item->kind == TPS_OP_GRAPH;
 }
 
+bool tps_is_lost(const tps_timeline_item *item) {
+  return item->finished_ns == 0 && item->kind != TPS_OP_ALLOC &&
+         item->kind != TPS_OP_FREE;
+}
+
 static int compare(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
 
 /* ---- stretches of time --------------------------------------------------- */
@@ -77,6 +82,7 @@ static int by_row(const tps_timeline_item *a, const tps_timeline_item *b) {
 static int by_row_and_start(const void *x, const void *y) {
   const key *a = x, *b = y;
   int order = by_row(a->item, b->item);
+  if (order == 0) order = compare(tps_is_lost(a->item), tps_is_lost(b->item));
   if (order == 0) order = compare(a->item->started_ns, b->item->started_ns);
   if (order == 0) order = compare(a->item->graph != 0, b->item->graph != 0);
   return order != 0 ? order : compare(a->index, b->index);
@@ -94,7 +100,7 @@ static tps_row *add_row(tps_view *v, const tps_timeline_item *item) {
   return row;
 }
 
-/* Rows of what ran; their items point into `order`. */
+/* Rows of what ran, or should have; their items point into `order`. */
 static void make_rows(tps_view *v, const key *keys, size_t count,
                       uint32_t *order) {
   tps_row *row = NULL;
@@ -102,9 +108,14 @@ static void make_rows(tps_view *v, const key *keys, size_t count,
     order[i] = keys[i].index;
     if (row == NULL || by_row(keys[i].item, keys[i - 1].item) != 0) {
       row = add_row(v, keys[i].item);
-      row->items = &order[i];
+      row->items = row->lost = &order[i];
     }
-    row->count++;
+    if (tps_is_lost(keys[i].item)) {
+      row->lost_count++;
+    } else {
+      row->count++;
+      row->lost++;
+    }
   }
 }
 
@@ -245,7 +256,8 @@ static bool note_all(tps_view *v) {
 static size_t make_keys(const tps_timeline *t, key *keys) {
   size_t n = 0;
   for (size_t i = 0; i < t->count; i++)
-    if (is_shown(&t->items[i])) keys[n++] = (key){&t->items[i], (uint32_t)i};
+    if (is_shown(&t->items[i]) || tps_is_lost(&t->items[i]))
+      keys[n++] = (key){&t->items[i], (uint32_t)i};
   if (n > 0) qsort(keys, n, sizeof *keys, by_row_and_start);
   return n;
 }
