@@ -243,6 +243,26 @@ static void closed_streams_give_their_lanes_back(void **state) {
   assert_int_equal(close_world(&w), 0);
 }
 
+static void the_legacy_stream_comes_and_goes(void **state) {
+  (void)state;
+  world w;
+  open_world(&w);
+  w.streams[0].is_default = true;
+  w.streams[0].blocking = w.streams[1].blocking = true;
+  for (int i = 0; i < 3; i++) {
+    tps_order_stream_opened(w.o, &w.streams[0], 0);
+    fill(&w, 0, 1, 0, 8);
+    fill(&w, 1, 2, 0, 8);
+    fill(&w, 0, 3, 0, 8);
+    wait_for(&w, 0);
+    tps_order_stream_closed(w.o, &w.streams[0]);
+    wait_for(&w, 2);
+    fill(&w, 1, 4, 0, 8);
+    wait_for(&w, 1);
+  }
+  assert_int_equal(close_world(&w), 0);
+}
+
 static void what_the_host_knows_is_forgotten(void **state) {
   (void)state;
   world w;
@@ -394,6 +414,7 @@ int main(void) {
       cmocka_unit_test(bodies_are_told_any_number_of_times),
       cmocka_unit_test(what_is_not_known_is_told_as_such),
       cmocka_unit_test(closed_streams_give_their_lanes_back),
+      cmocka_unit_test(the_legacy_stream_comes_and_goes),
       cmocka_unit_test(what_the_host_knows_is_forgotten),
       cmocka_unit_test(two_states_have_one_order),
       cmocka_unit_test(the_legacy_stream_is_one_for_both),

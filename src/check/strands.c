@@ -188,6 +188,7 @@ static void reap(tps_order *o, tps_strand *s) {
         kept = push_lane(&o->free_lanes, &o->free_count, &o->free_capacity,
                          s->lanes[i]);
       take_out(s);
+      if (s == s->on->legacy) s->on->legacy = NULL;
       free_strand(s);
     }
     s = next;
