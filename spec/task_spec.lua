@@ -75,6 +75,10 @@ describe("tp.run", function()
     s:on_complete(function() message = raised(tp.run, print) end)
     tp.run(function() tp.await(s) end)
     assert.matches("tp.run inside a callback", message)
+    message = nil
+    s:on_complete(function() message = raised(tp.run, tp.await, s) end)
+    s:synchronize() -- would never end
+    assert.matches("tp.run inside a callback", message)
   end)
 
   it("works inside a coroutine", function()
@@ -781,6 +785,19 @@ describe("on_complete and tasks", function()
     assert.is_true(done)
   end)
 
+  it("tp.poll in a callback runs neither callbacks nor tasks", function()
+    local s <close> = tp.Stream()
+    local begun, count = false, nil
+    local t = tp.spawn(function() begun = true end)
+    s:on_complete(function() count = tp.poll() end)
+    s:on_complete(function() count = count + tp.poll() end)
+    s:synchronize()
+    assert.equal(0, count)
+    assert.is_false(begun)
+    tp.run()
+    assert.equal("done", t:status())
+  end)
+
   it("tp.poll in a task runs callbacks only", function()
     local s <close> = tp.Stream()
     local n = 0
@@ -905,6 +922,23 @@ tp.run(function() tp.await(c) error "another" end)]])
       .. "\nawaited by task %d+, stack traceback:\n.-\nstack traceback:\n", r.stdout)
     assert.matches(":%d+: another\n", r.stderr)
     assert.not_matches("deep_in_the_task", r.stderr)
+  end)
+
+  it("that go through many tasks show the first of them and the last", function()
+    local function trace_through(count)
+      local last = tp.spawn(function() tp.sleep(0) error("deep", 0) end)
+      for _ = 1, count do
+        local before = last
+        last = tp.spawn(function() tp.await(before) return nil end)
+      end
+      assert.equal("deep", raised(tp.run))
+      return last:traceback()
+    end
+    local eleven, text = trace_through(11), trace_through(500)
+    assert.equal(11, select(2, eleven:gsub("awaited by task", "")))
+    assert.is_nil(eleven:find "skipping")
+    assert.equal(11, select(2, text:gsub("awaited by task", "")))
+    assert.matches("\n%.%.%.\t%(skipping 489 tasks%)\nawaited by task %d+, ", text)
   end)
 
   it("after the first of a step are warnings", function()

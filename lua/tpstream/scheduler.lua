@@ -4,8 +4,9 @@
 -- Tasks: coroutines that wait for streams, events and each other while the
 -- others run. This chunk gets the library, which it adds its functions to, and
 -- what only C can do: now() in ms, due() runs callbacks and tells those whose
--- wait is over, sleep([ms]), fd(), arm([ms]), load(name) → a file beside this one,
--- watch(x, task) → for a Stream or Event: true if it is done, else false, and the
+-- wait is over, calling() → whether a callback runs, sleep([ms]), fd(), arm([ms]),
+-- load(name) → a file beside this one, open(x) raises for a Stream or Event that is
+-- closed, watch(x, task) → for an open one: true if it is done, else false, and the
 -- task will be in a list that woken gets. What tasks wait for is in waits.lua.
 local tp, host = ...
 local _, misuse, type_name, check_callable = host.load "misuse" ()
@@ -31,6 +32,7 @@ local failed, failure = false, nil -- the first error that nobody waited for
 local told -- {error, traceback}: the last of those, ever
 local ids = 0
 local NONE = { n = 0 } -- results of most
+local MOST_TRACES = 10 -- of tasks that an error went through, besides the last
 local CANCELLED = { n = 2, "the task was cancelled", true }
 local NO_MEMORY = { n = 1, "not enough memory" }
 
@@ -155,20 +157,30 @@ local function traceback_of(co)
 end
 
 -- Of a task that fails: where the error began comes first, if it is another task's.
+-- Also what those who await it put before their own, of the first few tasks that the
+-- error went through, and through how many it went.
 local function origin(task, object)
   local text, cause = traceback_of(task.co), task.cause
-  if not cause or not cause.trace or not rawequal(cause[1], object) then return text end
-  return ("%s\nawaited by task %d, %s"):format(cause.trace, task.id, text)
+  if not cause or not cause.trace or not rawequal(cause[1], object) then
+    return text, text, 0
+  end
+  local passed = cause.passed + 1
+  local skipped = passed - MOST_TRACES - 1
+  text = ("%s%s\nawaited by task %d, %s"):format(cause.first,
+    skipped > 0 and ("\n...\t(skipping %d tasks)"):format(skipped) or "", task.id, text)
+  return text, passed <= MOST_TRACES and text or cause.first, passed
 end
 
 local function fail(task, object)
   retire(task, "failed")
   task.results = NO_MEMORY
-  local traced, text = pcall(origin, task, object)
+  local traced, text, first_ones, passed = pcall(origin, task, object)
   local ok, other = close_rest(task)
   if not ok then object = other end
   task.trace = traced and text or nil
-  task.results = { n = 1, object, trace = task.trace }
+  task.results = {
+    n = 1, object, trace = task.trace, first = first_ones, passed = passed,
+  }
   if tell_waiters(task, false, task.results) then return end
   if task.heard then
     warn_of("a task", object, task.heard[1])
@@ -219,7 +231,7 @@ local GUARD = setmetatable({}, {
 })
 
 function tp.poll()
-  if stepping or current then return host.due() end
+  if stepping or current or host.calling() then return host.due() end
   stepping = true
   local _ <close> = GUARD
   return step()
@@ -269,7 +281,7 @@ end
 
 function tp.run(fn, ...)
   if current then misuse "tp.run inside a task (tp.await waits for another)" end
-  if stepping then misuse "tp.run inside a callback" end
+  if stepping or host.calling() then misuse "tp.run inside a callback" end
   if fn ~= nil then check_callable(fn, "run") end
   stepping = true
   local _ <close> = GUARD

@@ -130,6 +130,13 @@ static int wait_due(lua_State *L) {
   return 1;
 }
 
+/* calling() → whether a callback runs: until it is over no other does, and nobody
+ * is told that a wait is. */
+static int wait_calling(lua_State *L) {
+  lua_pushboolean(L, tps_lua_of(L)->running != NULL);
+  return 1;
+}
+
 /* Milliseconds, nil: for ever. */
 static uint64_t opt_ns(lua_State *L, int index) {
   if (lua_isnoneornil(L, index)) return TPS_FOREVER;
@@ -174,7 +181,8 @@ static int wait_load(lua_State *L) {
 static const luaL_Reg wait_primitives[] = {
     {"watch", wait_watch}, {"open", wait_open},   {"now", wait_now},
     {"due", wait_due},     {"sleep", wait_sleep}, {"fd", wait_fd},
-    {"arm", wait_arm},     {"load", wait_load},   {NULL, NULL}};
+    {"arm", wait_arm},     {"load", wait_load},   {"calling", wait_calling},
+    {NULL, NULL}};
 
 void tps_wait_open(lua_State *L) {
   tps_push_embedded(L, "scheduler");
