@@ -136,10 +136,10 @@ k("late", { 1, 1 }, b)]]
   it("tells shared memory and the stack", function()
     local text = apart 'k("tile", { 1, 32 }, b, 100)'
     assert.truthy(expect(text, title("read", 4, "shared"), "tile", "tile", FIRST)
-      :find("272 bytes past shared array 's' of 128 bytes", 1, true))
+      :find("273 bytes past shared array 's' of 128 bytes", 1, true))
     text = apart 'k("stack", { 1, 32 }, b, 9)'
     assert.truthy(expect(text, title("write", 4, "local"), "stack", "stack",
-      FIRST):find("4 bytes past the end of the 32 bytes of local memory", 1,
+      FIRST):find("5 bytes past the end of the 32 bytes of local memory", 1,
       true))
   end)
 

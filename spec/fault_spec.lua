@@ -322,7 +322,7 @@ report(wait)]]
         assert.matches("program.cu:3", f.text, 1, true)
         assert.matches("block %(%d,0,0%)", f.text)
         assert.matches("thread %(%d,0,0%)", f.text)
-        assert.matches("0 bytes after the nearest allocation at 0x%x+ of 40 bytes",
+        assert.matches("1 byte after the nearest allocation at 0x%x+ of 40 bytes",
           f.text)
         assert.matches(r.path .. ":" .. LINES + 1, f.text, 1, true)
       end)
@@ -390,7 +390,7 @@ report(wait)]], UNSEEDED)
     local NEAR = {
       { "past a buffer", 'local x = tp.zeros("i32", 10) threads(4, "store", x, 11)',
         "kernel 'store', block %(%d,0,0%), thread %(%d,0,0%), program.cu:3: "
-        .. "store of 4 bytes at address 0x%x+: 4 bytes after the nearest "
+        .. "store of 4 bytes at address 0x%x+: 5 bytes after the nearest "
         .. "allocation at 0x%x+ of 40 bytes %(int32 buffer%), made at PATH:1 " },
       { "before a buffer", 'local x = tp.zeros("f64", 1) k("load", nil, '
         .. 'x:ptr() // 4 - 2)', "load of 4 bytes at address 0x%x+: 8 bytes "
@@ -403,35 +403,35 @@ report(wait)]], UNSEEDED)
         .. "bytes at address 0x%x+: it crosses the end of the allocation at "
         .. "0x%x+ of 6 bytes %(int8 buffer%), made at PATH:1 " },
       { "past pinned memory", 'k("store", tp.pinned("i32", 3), 3)',
-        "0 bytes after the nearest pinned allocation at 0x%x+ of 12 bytes "
+        "1 byte after the nearest pinned allocation at 0x%x+ of 12 bytes "
         .. "%(int32 buffer%), made at PATH:1 " },
       { "freed pinned memory", 'local h = tp.pinned("i32", 3) local a = h:ptr()'
         .. ' h:close() wait() k("store", nil, a // 4)',
         "the pinned allocation at 0x%x+ of 12 bytes %(int32 buffer%), made at "
         .. "PATH:1, was freed at PATH:1 " },
       { "an atomic operation", 'k("atomic_far", b, 256)',
-        "atomic operation of 4 bytes at address 0x%x+: 0 bytes after" },
+        "atomic operation of 4 bytes at address 0x%x+: 1 byte after" },
       { "a null pointer", 'k("store", nil, 5)', "address 0x14: a null pointer" },
-      { "a variable", 'threads(1, "table_far", 17)', "4 bytes after the "
+      { "a variable", 'threads(1, "table_far", 17)', "5 bytes after the "
         .. "nearest variable 'table' at 0x%x+ of 64 bytes " },
       -- What the runtime itself keeps on the device is no place for kernels.
       { "where writes are staged", 'local x = tp.buffer("i32", 8) x:write'
         .. '{ 1, 2, 3, 4, 5, 6, 7, 8 } k("store", x, 100000)',
-        "399968 bytes after the nearest allocation at 0x%x+ of 32 bytes "
+        "399969 bytes after the nearest allocation at 0x%x+ of 32 bytes "
         .. "%(int32 buffer%), made at PATH:1 " },
       { "where reads are staged", 'local x = tp.zeros("i32", 8) x:read() '
-        .. 'k("load", x, 100000)', "399968 bytes after the nearest allocation "
+        .. 'k("load", x, 100000)', "399969 bytes after the nearest allocation "
         .. "at 0x%x+ of 32 bytes %(int32 buffer%), made at PATH:1 " },
       { "what carries types", 'k("store", nil, '
         .. '(module:global "weights":ptr() + 256 + 4096) // 4)',
-        "4336 bytes after the nearest constant 'weights' at " },
+        "4337 bytes after the nearest constant 'weights' at " },
       { "a shared array", 'threads(32, "shared_far", b, 33)', "load of 4 bytes "
-        .. "at address 0x84: 4 bytes past shared array 's' of 128 bytes %(the "
+        .. "at address 0x84: 5 bytes past shared array 's' of 128 bytes %(the "
         .. "block has 128 bytes of shared memory%)" },
       { "dynamic shared memory", 'module:kernel "dynamic_far":launch('
-        .. '{ grid = 1, block = 1, shared = 64 }, 20)', "16 bytes past dynamic "
+        .. '{ grid = 1, block = 1, shared = 64 }, 20)', "17 bytes past dynamic "
         .. "shared array 'tile' of 64 bytes" },
-      { "local memory", 'threads(1, "local_far", b, 9)', "4 bytes past the end "
+      { "local memory", 'threads(1, "local_far", b, 9)', "5 bytes past the end "
         .. "of the 32 bytes of local memory %(stack%)" },
       { "the stack", 'k("deep", b)', "stack overflow: call of 'endless' at "
         .. "depth %d+ needs more than the %d+ bytes of stack of a thread" },

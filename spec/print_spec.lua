@@ -190,7 +190,7 @@ describe("what printf can't read is a fault:", function()
     return
   end
 
-  local NEAR = "0 bytes after the nearest allocation at 0x%x+ of 8 bytes "
+  local NEAR = "1 byte after the nearest allocation at 0x%x+ of 8 bytes "
     .. "%(uint8 buffer%)"
   for name, case in pairs {
     ["a string at a bad address"] = { "string", "nil, 0x123",
@@ -202,7 +202,7 @@ describe("what printf can't read is a fault:", function()
     ["no format"] = { "format", "nil",
       "load of 1 byte at address 0x0: a null pointer" },
     ["a string in shared memory"] = { "of_block", "",
-      "0 bytes past shared array 's' of 8 bytes" },
+      "1 byte past shared array 's' of 8 bytes" },
   } do
     it(name, function()
       local kernel, arguments, text = table.unpack(case)

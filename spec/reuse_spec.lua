@@ -232,7 +232,7 @@ print(select(2, pcall(device.synchronize, device)))
 os.exit(0, false)]]
     for seed = 1, 2 do
       assert.equal("true\n", printed(seed, body:format(301)))
-      assert.matches("store of 1 byte at address 0x%x+: 9 bytes after the "
+      assert.matches("store of 1 byte at address 0x%x+: 10 bytes after the "
         .. "nearest allocation at 0x%x+ of 290 bytes %(uint8 buffer%)",
         printed(seed, body:format(290)))
     end

@@ -367,14 +367,14 @@ HANDLER(free) {
     tps_sim_allocation *a = tps_sim_find(space, p);
     if (!a || a->base != p || a->kind != TPS_SIM_HEAP ||
         (a->owner != space && atomic_load(&a->live)))
-      tps_sim_fault_as(e, i, (int)l, TPS_ILLEGAL_ADDRESS,
+      tps_sim_fault_as(e, i, (int)l, TPS_ILLEGAL_ADDRESS, FAULT_MEMORY,
                        "Malloc/Free Error encountered : Invalid pointer to "
                        "device-side free",
                        "free of 0x%llx, which malloc has not returned",
                        (unsigned long long)p);
     if (!atomic_load(&a->live))
       tps_sim_fault_as(
-          e, i, (int)l, TPS_LAUNCH_FAILED,
+          e, i, (int)l, TPS_LAUNCH_FAILED, FAULT_MEMORY,
           "Malloc/Free Error encountered : Device-side double free",
           "free of 0x%llx, which was freed before", (unsigned long long)p);
     const tps_op *op = e->launch->config.op;

@@ -380,15 +380,22 @@ handler *const *tps_sim_handlers(void);
 
 /* --- engine_fault.c ------------------------------------------------------ */
 
+/* What a fault is told as before it ends the launch, where that is wanted. */
+typedef enum fault_told {
+  FAULT_UNTOLD,  /* nothing, or it has been told */
+  FAULT_PLAIN,   /* one of memory, if it has such a code */
+  FAULT_MEMORY,  /* by its title */
+  FAULT_BARRIER, /* the same, and there may be many lines, parted by "; " */
+} fault_told;
+
 /* Ends the block: the launch keeps the first fault. `lane` -1: no thread. */
-_Noreturn void tps_sim_fault(engine *e, const insn *i, int lane, int code,
-                             const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-/* The same for what is told as a finding of memory under a title of its own, or
- * has been told (NULL). */
 _Noreturn void tps_sim_fault_as(engine *e, const insn *i, int lane, int code,
-                                const char *title, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+                                fault_told as, const char *title,
+                                const char *format, ...)
+    __attribute__((format(printf, 7, 8)));
+#define tps_sim_fault(e, i, lane, code, ...)                                   \
+  tps_sim_fault_as(e, i, lane, code, FAULT_PLAIN, "Invalid address",           \
+                   __VA_ARGS__)
 /* Fills the launch's fault if it has none, and stops its blocks. */
 void tps_sim_launch_fail(struct tps_sim_launch *launch, int code,
                          const char *message);

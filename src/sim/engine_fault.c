@@ -5,10 +5,11 @@
  * launch keeps the first one; the block that met it ends by a jump back into
  * tps_sim_block_run.
  */
+#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "sim/engine_report.h"
+#include "sim/engine_synccheck.h"
 
 const function *tps_sim_function_of(const struct tps_sim_kernel *kernel,
                                     const insn *i) {
@@ -95,39 +96,30 @@ void tps_sim_block_place(tps_sim_block *block, char *text, size_t size) {
                  text, size);
 }
 
-_Noreturn static void end(engine *e, const insn *i, int lane, int code,
-                          const char *what) {
-  char place[900], message[2800];
-  describe_place(e, i, lane, place, sizeof place);
-  snprintf(message, sizeof message, "kernel '%s', %s: %s",
-           tps_sim_kernel_name(e->launch), place, what);
-  tps_sim_launch_fail(e->block->launch, code, message);
-  longjmp(e->block->fault, 1);
-}
-
 /* Faults of memory of any kind. */
 static bool is_memory(int code) {
   return code == TPS_ILLEGAL_ADDRESS || code == TPS_MISALIGNED_ADDRESS;
 }
 
-_Noreturn void tps_sim_fault(engine *e, const insn *i, int lane, int code,
-                             const char *format, ...) {
-  char what[1700];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(what, sizeof what, format, args);
-  va_end(args);
-  if (is_memory(code)) tps_sim_tell_fault(e, i, lane, "Invalid address", what);
-  end(e, i, lane, code, what);
+static void tell(const engine *e, const insn *i, int lane, int code,
+                 fault_told as, const char *title, const char *what) {
+  if (as == FAULT_BARRIER) tps_sim_tell_sync(e, i, e->warp, lane, title, what);
+  else if (as == FAULT_MEMORY || (as == FAULT_PLAIN && is_memory(code)))
+    tps_sim_tell_fault(e, i, lane, title, what);
 }
 
 _Noreturn void tps_sim_fault_as(engine *e, const insn *i, int lane, int code,
-                                const char *title, const char *format, ...) {
-  char what[1700];
+                                fault_told as, const char *title,
+                                const char *format, ...) {
+  char what[1700], place[900], message[2800];
   va_list args;
   va_start(args, format);
   vsnprintf(what, sizeof what, format, args);
   va_end(args);
-  if (title) tps_sim_tell_fault(e, i, lane, title, what);
-  end(e, i, lane, code, what);
+  tell(e, i, lane, code, as, title, what);
+  describe_place(e, i, lane, place, sizeof place);
+  snprintf(message, sizeof message, "kernel '%s', %s: %s",
+           tps_sim_kernel_name(e->launch), place, what);
+  tps_sim_launch_fail(e->block->launch, code, message);
+  longjmp(e->block->fault, 1);
 }

@@ -3,7 +3,8 @@
  *
  * What faults say of memory. Texts name the thing itself where they can: a
  * buffer by its element type and the line that made it, a variable or a shared
- * array by its name in the source.
+ * array by its name in the source. What is past an end is counted from the last
+ * byte before it, as compute-sanitizer does: the next one is 1 byte after.
  */
 #include "sim/engine_report.h"
 
@@ -17,7 +18,7 @@
 static const char *const kind_names[] = {"load", "store", "atomic operation"};
 
 _Noreturn static void end_with(const access *a, int code, const char *why) {
-  tps_sim_fault_as(a->e, a->i, (int)a->lane, code, NULL,
+  tps_sim_fault_as(a->e, a->i, (int)a->lane, code, FAULT_UNTOLD, NULL,
                    "%s of %u byte%s at address 0x%llx: %s", kind_names[a->kind],
                    a->size, a->size == 1 ? "" : "s",
                    (unsigned long long)a->address, why);
@@ -131,7 +132,7 @@ _Noreturn void tps_sim_bad_address(const access *a, uint64_t address) {
   tps_sim_describe(a->e, m, what, sizeof what);
   uint64_t end = m->base + m->size;
   bool before = address < m->base, inside = !before && address < end;
-  uint64_t gap = before ? m->base - address : address - end;
+  uint64_t gap = before ? m->base - address : address - end + 1;
   if (inside) snprintf(text, sizeof text, "it crosses the end of the %s", what);
   else
     snprintf(text, sizeof text, "%s %s the nearest %s",
@@ -191,7 +192,7 @@ _Noreturn void tps_sim_bad_shared(const access *a, uint64_t offset) {
              s ? array : "the block's shared memory (");
   else
     snprintf(text, sizeof text, "%s past %s",
-             bytes_text(offset - end, gap, sizeof gap),
+             bytes_text(offset - end + 1, gap, sizeof gap),
              s ? array : "the block's shared memory (");
   size_t used = strlen(text);
   snprintf(text + used, sizeof text - used,
@@ -204,7 +205,7 @@ _Noreturn void tps_sim_bad_local(const access *a, uint64_t offset,
                                  uint64_t limit) {
   char text[200], gap[32], size[32];
   if (offset < limit) snprintf(gap, sizeof gap, "it crosses the end");
-  else bytes_text(offset - limit, gap, sizeof gap);
+  else bytes_text(offset - limit + 1, gap, sizeof gap);
   snprintf(text, sizeof text,
            "%s%s of the %s of local memory (stack) that the thread uses here",
            gap, offset < limit ? "" : " past the end",
@@ -216,7 +217,7 @@ _Noreturn void tps_sim_bad_call(engine *e, const insn *i, unsigned lane,
                                 const char *callee, uint64_t limit) {
   char name[NAME_BYTES];
   tps_sim_fault_as(
-      e, i, (int)lane, TPS_ILLEGAL_ADDRESS, "Stack overflow",
+      e, i, (int)lane, TPS_ILLEGAL_ADDRESS, FAULT_MEMORY, "Stack overflow",
       "stack overflow: call of '%s' at depth %u needs more than the "
       "%llu bytes of stack of a thread",
       tps_sim_readable(callee, false, name), e->group->depth + 1,

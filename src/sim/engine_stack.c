@@ -33,7 +33,7 @@ HANDLER(alloca) {
     uint64_t at = (top_of(f, l) + align - 1) & ~(align - 1);
     if (at > limit || size > limit - at)
       tps_sim_fault_as(
-          e, i, (int)l, TPS_ILLEGAL_ADDRESS, "Stack overflow",
+          e, i, (int)l, TPS_ILLEGAL_ADDRESS, FAULT_MEMORY, "Stack overflow",
           "stack overflow: alloca of %llu bytes needs more than the "
           "%llu bytes of stack of a thread",
           (unsigned long long)size, (unsigned long long)limit);

@@ -9,7 +9,6 @@
  */
 #include "sim/engine_synccheck.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -128,17 +127,6 @@ void tps_sim_tell_sync(const engine *e, const insn *i, const warp *w, int lane,
     what += strspn(what, "; ");
   }
   tps_sim_finding_tell(&f, e);
-}
-
-_Noreturn void tps_sim_sync_fault(engine *e, const insn *i, int lane, int code,
-                                  const char *title, const char *format, ...) {
-  char what[1500];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(what, sizeof what, format, args);
-  va_end(args);
-  tps_sim_tell_sync(e, i, e->warp, lane, title, what);
-  tps_sim_fault(e, i, lane, code, "%s", what);
 }
 
 static const char *where(const engine *e, const insn *i, char *text,

@@ -28,8 +28,7 @@ void tps_sim_sync_ended(engine *e);
 void tps_sim_tell_sync(const engine *e, const insn *i, const warp *w, int lane,
                        const char *title, const char *what);
 /* The same by the running warp, and the fault that it is. */
-_Noreturn void tps_sim_sync_fault(engine *e, const insn *i, int lane, int code,
-                                  const char *title, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+#define tps_sim_sync_fault(e, i, lane, code, title, ...)                       \
+  tps_sim_fault_as(e, i, lane, code, FAULT_BARRIER, title, __VA_ARGS__)
 
 #endif
