@@ -619,6 +619,11 @@ end
       "told(function() while not s0:query() do end end)",
       "local e = s0:record_event() told(function() while not e:query() do end end)",
       "told(here.synchronize, here)",
+      "told(function() tp.with_stream(s0, a.read, a) end)",
+      "local h = tp.pinned('i32', 1) told(function() tp.with_stream(s0, h.read, h) end)",
+      "told(tp.run, function() tp.await(s0) end)",
+      "local e = s0:record_event() told(tp.run, function() tp.await(e) end)",
+      "told(tp.run, function() tp.await_all(tp.current_stream(), s0) end)",
     } do
       local r = run.script(PRELUDE .. "g:launch(s0)\n" .. wait .. [[
 

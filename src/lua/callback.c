@@ -162,15 +162,29 @@ static void tell_done(lua_State *L, uint64_t token) {
   lua_error(L);
 }
 
+/* entry → : told false, the error, true */
+static void tell_lost(lua_State *L, const tps_error *err) {
+  tps_lua_of(L)->fault_told = true;
+  int count = push_teller(L);
+  lua_pushboolean(L, 0);
+  tps_push_error(L, err);
+  lua_pushboolean(L, 1);
+  if (lua_pcall(L, count + 3, 0, 0) != LUA_OK) lua_pop(L, 1);
+  lua_pop(L, 1);
+}
+
 /* Calls the next one that is due, and whoever waits for what was done before;
  * false: none is. */
 static bool run_next(lua_State *L) {
   uint64_t token;
-  while (tps_callback_take(tps_open(L)->context, &token)) {
+  int code;
+  tps_error err;
+  while (tps_callback_take(tps_open(L)->context, &token, &code, &err)) {
     int type = take_entry(L, token);
     if (type == LUA_TNIL) continue;
     if (is_wait(L, type)) {
-      tell_done(L, token);
+      if (code != 0) tell_lost(L, &err);
+      else tell_done(L, token);
       continue;
     }
     lua_call(L, push_call(L), 0);
@@ -277,17 +291,6 @@ static int run_due(lua_State *L) {
   tps_lua *lua = tps_lua_of(L);
   lua_pushinteger(L, L == lua->main ? run_open(L, lua) : run_protected(L, lua));
   return 1;
-}
-
-/* entry → : told false, the error, true */
-static void tell_lost(lua_State *L, const tps_error *err) {
-  tps_lua_of(L)->fault_told = true;
-  int count = push_teller(L);
-  lua_pushboolean(L, 0);
-  tps_push_error(L, err);
-  lua_pushboolean(L, 1);
-  if (lua_pcall(L, count + 3, 0, 0) != LUA_OK) lua_pop(L, 1);
-  lua_pop(L, 1);
 }
 
 /* Takes one that a fault has lost, and tells who waits for it; LUA_TTABLE: a

@@ -332,9 +332,12 @@ static callback *pop(struct tps_inbox *inbox) {
   return c;
 }
 
-/* What whoever waited for it may know now. */
-static void tell_waited(const callback *c) {
+/* What whoever waited for it may know now; a fault of another device, if that is how
+ * it came to be over. */
+static int tell_waited(const callback *c, tps_error *err) {
   tps_stream *stream = c->stream;
+  int code = c->awaited ? tps_others(stream->parts->local, err) : 0;
+  if (code != 0) return code;
   if (c->awaited && c->event == 0) tps_stream_reached(stream, c->seq);
   if (tps_observing() && (c->awaited || c->promise != 0))
     tps_observe_waited(&(tps_wait_note){.context = stream->context,
@@ -342,9 +345,11 @@ static void tell_waited(const callback *c) {
                                         .stream = c->event == 0 ? stream : NULL,
                                         .event = c->event,
                                         .promise = c->promise});
+  return 0;
 }
 
-bool tps_callback_take(tps_context *context, uint64_t *token) {
+bool tps_callback_take(tps_context *context, uint64_t *token, int *code,
+                       tps_error *err) {
   struct tps_inbox *inbox = context->parts->inbox;
   callback *c;
   while (inbox != NULL && (c = pop(inbox)) != NULL) {
@@ -352,7 +357,7 @@ bool tps_callback_take(tps_context *context, uint64_t *token) {
     if (!lost) {
       *token = c->token;
       c->taken = true;
-      tell_waited(c);
+      *code = tell_waited(c, err);
       drop(c);
     }
     release(c);

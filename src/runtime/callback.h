@@ -40,8 +40,10 @@ void tps_callback_deliver(tps_callback *callback);
 /* True while there are callbacks that were neither taken nor lost. */
 bool tps_callback_any(const tps_context *context);
 /* Takes the next one that is due, in the order in which the device got there
- * (on one stream the order of queueing); false: none is. */
-bool tps_callback_take(tps_context *context, uint64_t *token);
+ * (on one stream the order of queueing); false: none is. *code is 0, or, for somebody
+ * who waits, that of a fault of another device on which part of it has run. */
+bool tps_callback_take(tps_context *context, uint64_t *token, int *code,
+                       tps_error *err);
 /* Takes one, due or not, whose device has faulted, and tells the fault; false:
  * there is none. */
 bool tps_callback_lose(tps_context *context, uint64_t *token, tps_error *err);

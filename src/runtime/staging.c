@@ -343,6 +343,7 @@ int tps_memory_read(tps_stream *stream, tps_memory *memory, uint64_t first,
                .to = to};
   code = memory->kind == TPS_MEMORY_PINNED ? read_pinned(&r, err)
                                            : read_staged(&r, err);
+  if (code == 0) code = tps_others(stream->parts->local, err);
   if (code == 0) {
     tps_waited_stream(stream);
     if (memory->kind == TPS_MEMORY_PINNED && tps_observing())
