@@ -43,7 +43,7 @@ describe("--timeline", function()
     assert.equal(0, r.status, r.stderr)
     assert.equal("done\ta\tb.html\n", r.stdout)
     assert.matches("^timeline: 4 operations on 1 stream, ", r.stderr)
-    assert.matches("\n  ~ fill +4 x ", r.stderr)
+    assert.matches("\n  ~ fill +4 ", r.stderr)
     assert.matches("\nranges  ", r.stderr)
   end)
 

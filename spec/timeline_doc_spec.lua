@@ -26,11 +26,12 @@ local function facts(chart)
   local list = {}
   for line in chart:gmatch "[^\n]+" do
     list[#list + 1] = line:match "^timeline: .-streams"
-      or line:match "^  %S (.- x )" and line:match "^  %S (.- x )"
-        .. (line:match ", ([%d.]+ %a+) %(" or "")
+      or line:match "^  [%a<>_~.!@=] (.-%s%d+) " and line:match "^  %S (.-%s%d+) "
+        .. (line:match "[%d.]+ k?M?B" or "")
       or line:match "^(%l+ ?%d*) *|"
-      or line:match "^%l+:%d+ stream %d+:"
-      or line:match "^%l+:%d+:"
+      or line:match "^    %l+:%d+ stream %d+"
+      or line:match "^    %l+:%d+"
+      or line:match "^ +(count.*)"
   end
   table.sort(list)
   return table.concat(list, "\n")

@@ -399,6 +399,11 @@ describe("names", function()
   end)
 end)
 
+local function pass(seconds)
+  local last = os.clock() + seconds
+  while os.clock() < last do end
+end
+
 describe("a chart", function()
   it("has a line for each stream, and the sums", function()
     local x <close> = tp.zeros("i32", 1 << 16)
@@ -413,15 +418,16 @@ describe("a chart", function()
       end
     end)
     local chart = t:chart(100)
-    assert.matches("^timeline: 10 operations on 2 streams, [%d.]+ ms\n", chart)
+    assert.matches("^timeline: 10 operations on 2 streams, [%d.]+ [mun]?s\n", chart)
     assert.matches("\nhost +|[ :w]+|\n", chart)
     assert.matches(("\nstream %d +|[ Aa]+| +%%d+%%%%\n"):format(s:id()), chart)
     assert.matches(("\nstream %d +|[ <]+| +%%d+%%%%\n"):format(u:id()), chart)
-    assert.matches("\n  A twice +5 x +[%d.e-]+ ms, [%d.e-]+ ms each\n", chart)
-    assert.matches("\n  < copy to the host +5 x .* 1%.3 MB %([%d.]+ GB/s%)\n",
-      chart)
-    assert.matches("stream %d+: busy [%d.]+ ms %(%d+%%%)", chart)
-    assert.matches("kernels [%d.e-]+ ms, copies [%d.e-]+ ms, both at once", chart)
+    assert.matches("\n +count +together +each +bytes +rate\n", chart)
+    assert.matches("\n  A twice +5 +[%d.]+ [mun]?s +[%d.]+ [mun]?s\n", chart)
+    assert.matches("\n  < copy to the host +5 .* 1%.3 MB +[%d.]+ [MG]B/s\n", chart)
+    assert.matches("\n +busy +share +gaps +together +longest\n", chart)
+    assert.matches("stream %d+ +[%d.]+ [mun]?s +%d+%%", chart)
+    assert.matches("\n +kernels +copies +overlap\n", chart)
     for line in chart:gmatch "[^\n]*|[^\n]*" do
       assert.is_true(#line <= 100, line)
     end
@@ -430,8 +436,7 @@ describe("a chart", function()
   it("has ranges, one in another, and shows no control characters", function()
     local t = record(function()
       tp.range("outer\27[31m", function()
-        local last = os.clock() + 0.002
-        tp.range("inner", function() while os.clock() < last do end end)
+        tp.range("inner", pass, 0.002)
       end)
     end)
     local chart = t:chart(120)
@@ -440,8 +445,84 @@ describe("a chart", function()
     assert.is_nil(chart:find "\27")
   end)
 
-  it("of nothing says so", function()
-    assert.matches("^timeline: 0 operations on 0 streams",
+  it("is as narrow as it is told to be, to the last line", function()
+    local x <close> = tp.zeros("i32", 1 << 12)
+    local h <close> = tp.pinned("i32", 1 << 12)
+    local add <close> = gate.kernel "add"
+    local t = record(function()
+      tp.range("a name that is rather long", function()
+        add:launch(gate.one, x, 0, 1)
+        x:copy_to(h)
+        x:fill(1)
+        tp.current_stream():synchronize()
+      end)
+    end)
+    local heads = {}
+    for _, columns in ipairs { 46, 60, 70, 79, 80, 100, 300 } do
+      local chart = t:chart(columns)
+      for line in chart:gmatch "[^\n]+" do
+        assert.is_true(#line <= columns, columns .. ": " .. line)
+      end
+      heads[columns] = chart:match "\n +(count[^\n]*)\n":gsub(" +", " ")
+    end
+    assert.equal("count together", heads[46])
+    assert.equal("count together each", heads[60])
+    assert.equal("count together each bytes", heads[70])
+    assert.equal("count together each bytes rate", heads[80])
+  end)
+
+  it("has names as wide as a terminal shows them", function()
+    local function named(name)
+      local t = record(function()
+        tp.range(name, pass, 0.002)
+      end)
+      return t:chart(60):match "\nranges +|([^|]*)|"
+    end
+    -- What takes two columns, none, one; what would turn the line around.
+    local inner = named "\u{65e5}\u{672c}e\u{301}\u{202e}\u{feff}x"
+    assert.matches("^%s*%[\u{65e5}\u{672c}e\u{301}%?%?x%-+%]%s*$", inner)
+    assert.equal(60 - 21, utf8.len(inner) + 2 - 1)
+  end)
+
+  it("tells times in their own unit", function()
+    local t = record(function()
+      tp.range("long", pass, 0.005)
+      tp.zeros("i32", 4):fill(1)
+    end)
+    local chart = t:chart(100)
+    assert.is_nil(chart:find "%de[-+]")
+    assert.matches("\nms  ", chart)
+    assert.matches("\n  ~ fill +%d +[%d.]+ [un]s", chart)
+  end)
+
+  it("has no more lines than can be read", function()
+    local program = require "spec.support.program"
+    local x <close> = tp.zeros("i32", 4)
+    local list, source = {}, {}
+    for i = 1, 30 do
+      source[i] = ("extern \"C\" __global__ void k%d(int *p) { *p = %d; }\n")
+        :format(i, i)
+    end
+    local module <close> = program("many_kernels", table.concat(source))
+    for i = 1, 70 do list[i] = tp.Stream() end
+    local t = record(function()
+      for i, s in ipairs(list) do
+        local k <close> = module:kernel("k" .. (i - 1) % 30 + 1)
+        tp.with_stream(s, k.launch, k, gate.one, x)
+        s:synchronize()
+      end
+    end)
+    for _, s in ipairs(list) do s:close() end
+    local chart = t:chart(100)
+    assert.matches("\n6 more streams: a page shows them\n", chart)
+    assert.matches("\n  Z k%d+ ", chart)
+    assert.matches("\n  # 4 other kernels +%d+ ", chart)
+    local _, lines = chart:gsub("\n", "")
+    assert.is_true(lines < 64 * 2 + 45, lines)
+  end)
+
+  it("of nothing says so, in a line", function()
+    assert.matches("^timeline: 0 operations on 0 streams, [%d.]+ ?%l*\n$",
       record(function() end):chart())
   end)
 end)

@@ -10,103 +10,80 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "timeline/parts.h"
+#include "timeline/chart.h"
 
 #define LABEL 14 /* columns before the bars */
-#define NARROWEST 20
+#define NARROWEST 10
 #define WIDEST 1000
 #define RANGE_LINES 12u
 
-/* What a symbol stands for, in all streams together. */
-typedef struct use {
-  const char *kernel; /* of kernels */
-  char symbol;
-  uint64_t count, ns, bytes;
-} use;
-
-enum { IN, OUT, WITHIN, ACROSS, HOST, FILL, GRAPH, CALLBACK, WAIT, USES };
-
-static const struct {
-  char symbol;
-  const char *text;
-} legend[USES] = {[IN] = {'>', "copy to the device"},
-                  [OUT] = {'<', "copy to the host"},
-                  [WITHIN] = {'=', "copy within a device"},
-                  [ACROSS] = {'x', "copy between devices"},
-                  [HOST] = {'_', "copy within the host"},
-                  [FILL] = {'~', "fill"},
-                  [GRAPH] = {'@', "graph"},
-                  [CALLBACK] = {'!', "callback"},
-                  [WAIT] = {'.', "wait for an event"}};
-
-typedef struct chart {
-  const tps_timeline *timeline;
-  tps_view view;
-  FILE *out;
-  int width;         /* columns of the bars */
-  uint64_t *weights; /* width × 128: ns of each symbol in each column */
-  use uses[USES];
-  use *kernels; /* most time first */
-  size_t kernel_count, last;
-  bool *split; /* of each item: a graph whose parts are known */
-} chart;
+const struct tps_sign tps_signs[TPS_USES] = {
+    [TPS_USE_IN] = {'>', "copy to the device"},
+    [TPS_USE_OUT] = {'<', "copy to the host"},
+    [TPS_USE_WITHIN] = {'=', "copy within a device"},
+    [TPS_USE_ACROSS] = {'x', "copy between devices"},
+    [TPS_USE_HOST] = {'_', "copy within the host"},
+    [TPS_USE_FILL] = {'~', "fill"},
+    [TPS_USE_GRAPH] = {'@', "graph"},
+    [TPS_USE_CALLBACK] = {'!', "callback"},
+    [TPS_USE_WAIT] = {'.', "wait for an event"}};
 
 /* ---- symbols ------------------------------------------------------------- */
 
-static use *use_of_kernel(chart *c, const char *kernel) {
+static tps_sum *use_of_kernel(tps_chart *c, const char *kernel) {
   if (c->last < c->kernel_count && c->kernels[c->last].kernel == kernel)
     return &c->kernels[c->last];
   size_t i = 0;
   while (i < c->kernel_count && c->kernels[i].kernel != kernel) i++;
   if (i == c->kernel_count) {
     if ((i & (i - 1)) == 0) { /* a power of two: full */
-      use *more = realloc(c->kernels, (2 * i + 1) * sizeof *more);
+      tps_sum *more = realloc(c->kernels, (2 * i + 1) * sizeof *more);
       if (more == NULL) return NULL;
       c->kernels = more;
     }
-    c->kernels[c->kernel_count++] = (use){.kernel = kernel, .symbol = '#'};
+    c->kernels[c->kernel_count++] = (tps_sum){.kernel = kernel, .symbol = '#'};
   }
   c->last = i;
   return &c->kernels[i];
 }
 
 /* NULL: it is not drawn. */
-static use *use_of(chart *c, const tps_timeline_item *item) {
-  static const uint8_t routes[] = {[TPS_ROUTE_WITHIN] = WITHIN,
-                                   [TPS_ROUTE_IN] = IN,
-                                   [TPS_ROUTE_OUT] = OUT,
-                                   [TPS_ROUTE_ACROSS] = ACROSS,
-                                   [TPS_ROUTE_HOST] = HOST};
+static tps_sum *use_of(tps_chart *c, const tps_timeline_item *item) {
+  static const uint8_t routes[] = {[TPS_ROUTE_WITHIN] = TPS_USE_WITHIN,
+                                   [TPS_ROUTE_IN] = TPS_USE_IN,
+                                   [TPS_ROUTE_OUT] = TPS_USE_OUT,
+                                   [TPS_ROUTE_ACROSS] = TPS_USE_ACROSS,
+                                   [TPS_ROUTE_HOST] = TPS_USE_HOST};
   switch ((tps_op_kind)item->kind) {
   case TPS_OP_LAUNCH:
     return use_of_kernel(c, item->kernel != NULL ? item->kernel : "?");
   case TPS_OP_COPY: return &c->uses[routes[item->route]];
-  case TPS_OP_FILL: return &c->uses[FILL];
-  case TPS_OP_HOST: return &c->uses[CALLBACK];
-  case TPS_OP_WAIT: return &c->uses[WAIT];
+  case TPS_OP_FILL: return &c->uses[TPS_USE_FILL];
+  case TPS_OP_HOST: return &c->uses[TPS_USE_CALLBACK];
+  case TPS_OP_WAIT: return &c->uses[TPS_USE_WAIT];
   case TPS_OP_GRAPH:
     if (item->graph != 0 || c->split[item - c->timeline->items]) return NULL;
-    return &c->uses[GRAPH];
+    return &c->uses[TPS_USE_GRAPH];
   default: return NULL;
   }
 }
 
 static int by_time(const void *x, const void *y) {
-  const use *a = x, *b = y;
+  const tps_sum *a = x, *b = y;
   if (a->ns != b->ns) return a->ns < b->ns ? 1 : -1;
   return strcmp(a->kernel, b->kernel);
 }
 
 /* What is used how often; then each kernel, the longest first, has its letter. */
-static bool count_uses(chart *c) {
+static bool count_uses(tps_chart *c) {
   const tps_timeline *t = c->timeline;
   for (size_t i = 0; i < t->count; i++)
     if (t->items[i].graph != 0) c->split[t->items[i].graph - 1] = true;
-  for (int i = 0; i < USES; i++) c->uses[i].symbol = legend[i].symbol;
+  for (int i = 0; i < TPS_USES; i++) c->uses[i].symbol = tps_signs[i].symbol;
   for (size_t i = 0; i < t->count; i++) {
     const tps_timeline_item *item = &t->items[i];
     if (item->finished_ns == 0) continue;
-    use *u = use_of(c, item);
+    tps_sum *u = use_of(c, item);
     if (u == NULL && item->kind == TPS_OP_LAUNCH) return false;
     if (u == NULL) continue;
     u->count++;
@@ -115,29 +92,29 @@ static bool count_uses(chart *c) {
   }
   if (c->kernel_count > 0)
     qsort(c->kernels, c->kernel_count, sizeof *c->kernels, by_time);
-  for (size_t i = 0; i < c->kernel_count && i < 26; i++)
+  for (size_t i = 0; i < c->kernel_count && i < TPS_LETTERS; i++)
     c->kernels[i].symbol = (char)('A' + (int)i);
   return true;
 }
 
 /* ---- bars ---------------------------------------------------------------- */
 
-static double span_of(const chart *c) {
+double tps_chart_span(const tps_chart *c) {
   uint64_t ns = c->view.last_ns - c->view.first_ns;
   return ns > 0 ? (double)ns : 1;
 }
 
-static int column_of(const chart *c, uint64_t ns) {
+static int column_of(const tps_chart *c, uint64_t ns) {
   if (ns <= c->view.first_ns) return 0;
-  double at = (double)(ns - c->view.first_ns) / span_of(c) * c->width;
+  double at = (double)(ns - c->view.first_ns) / tps_chart_span(c) * c->width;
   return at >= c->width ? c->width - 1 : (int)at;
 }
 
-static uint64_t time_of(const chart *c, int column) {
-  return c->view.first_ns + (uint64_t)(span_of(c) * column / c->width);
+static uint64_t time_of(const tps_chart *c, int column) {
+  return c->view.first_ns + (uint64_t)(tps_chart_span(c) * column / c->width);
 }
 
-static void paint(chart *c, char symbol, uint64_t from, uint64_t to) {
+static void paint(tps_chart *c, char symbol, uint64_t from, uint64_t to) {
   int first = column_of(c, from), last = column_of(c, to);
   if (last > first && time_of(c, last) >= to) last--;
   for (int i = first; i <= last; i++) {
@@ -148,9 +125,11 @@ static void paint(chart *c, char symbol, uint64_t from, uint64_t to) {
   }
 }
 
-static bool is_idle(char symbol) { return symbol == '.' || symbol == ':'; }
+static bool is_idle(char symbol) {
+  return symbol == '.' || symbol == ':' || symbol == '?';
+}
 
-static char strongest(const chart *c, const uint64_t *weights) {
+static char strongest(const tps_chart *c, const uint64_t *weights) {
   char best = ' ';
   uint64_t most = 0, busy = 0;
   for (char s = '!'; s < 127; s++) {
@@ -163,17 +142,17 @@ static char strongest(const chart *c, const uint64_t *weights) {
     most = weights[(int)s];
   }
   bool letter = best >= 'A' && best <= 'Z';
-  bool little = (double)busy < span_of(c) / c->width / 2;
+  bool little = (double)busy < tps_chart_span(c) / c->width / 2;
   if (letter && little) best = (char)tolower((unsigned char)best);
   return best;
 }
 
-static void label(const chart *c, const char *text) {
+static void label(const tps_chart *c, const char *text) {
   int used = tps_write_plain(c->out, text, LABEL - 1);
   fprintf(c->out, "%*s", LABEL - used, "");
 }
 
-static void bar(chart *c, const char *text) {
+static void bar(tps_chart *c, const char *text) {
   label(c, text);
   fputc('|', c->out);
   for (int i = 0; i < c->width; i++)
@@ -183,12 +162,6 @@ static void bar(chart *c, const char *text) {
 }
 
 /* ---- lines --------------------------------------------------------------- */
-
-static const char *milliseconds(double ns, char out[32]) {
-  double ms = ns / 1e6;
-  snprintf(out, 32, ms >= 100 ? "%.0f" : ms >= 10 ? "%.1f" : "%.3g", ms);
-  return out;
-}
 
 /* 1, 2 or 5 times a power of ten: at least so many ns. */
 static double round_up(double ns) {
@@ -201,16 +174,18 @@ static double round_up(double ns) {
   return step;
 }
 
-/* Times, some columns apart. */
-static void axis(const chart *c) {
-  double step = round_up(span_of(c) / c->width * 14);
+/* Times, some columns apart, in the unit that suits the whole. */
+static void axis(const tps_chart *c) {
+  double span = tps_chart_span(c);
+  double unit = span >= 1e9 ? 1e9 : span >= 1e6 ? 1e6 : span >= 1e3 ? 1e3 : 1;
+  double step = round_up(tps_chart_span(c) / c->width * 14);
   int at = 0;
-  label(c, "ms");
+  label(c, unit > 1e6 ? "s" : unit > 1e3 ? "ms" : unit > 1 ? "us" : "ns");
   fputc(' ', c->out);
-  for (int n = 0; n * step <= span_of(c); n++) {
+  for (int n = 0; n * step <= tps_chart_span(c); n++) {
     char number[32];
     int column = column_of(c, c->view.first_ns + (uint64_t)(n * step));
-    snprintf(number, sizeof number, "%g", n * step / 1e6);
+    snprintf(number, sizeof number, "%g", n * step / unit);
     if (column + (int)strlen(number) > c->width) break;
     fprintf(c->out, "%*s%s", column - at, "", number);
     at = column + (int)strlen(number);
@@ -218,7 +193,7 @@ static void axis(const chart *c) {
   fputc('\n', c->out);
 }
 
-static void host_lines(chart *c) {
+static void host_lines(tps_chart *c) {
   const tps_timeline *t = c->timeline;
   char text[32];
   for (uint32_t h = 0; h < c->view.context_count; h++) {
@@ -237,7 +212,7 @@ static void host_lines(chart *c) {
 }
 
 /* The names of the ranges of one lane and depth, each between brackets. */
-static void range_line(const chart *c, uint32_t lane, uint32_t depth) {
+static void range_line(const tps_chart *c, uint32_t lane, uint32_t depth) {
   const tps_timeline *t = c->timeline;
   int at = 0;
   label(c, lane == 0 && depth == 0 ? "ranges" : "");
@@ -262,7 +237,7 @@ static void range_line(const chart *c, uint32_t lane, uint32_t depth) {
   fprintf(c->out, "%*s|\n", c->width - at, "");
 }
 
-static void range_lines(const chart *c) {
+static void range_lines(const tps_chart *c) {
   const tps_timeline *t = c->timeline;
   uint32_t depths[RANGE_LINES] = {0}, lines = 0;
   for (size_t i = 0; i < t->span_count; i++)
@@ -274,10 +249,30 @@ static void range_lines(const chart *c) {
       range_line(c, lane, d);
 }
 
-static void stream_lines(chart *c) {
-  char device[32], text[80];
+static void stream_bar(tps_chart *c, const tps_row *row) {
+  const tps_timeline_item *items = c->timeline->items;
+  uint64_t end = 0;
+  char text[32];
+  for (uint32_t k = 0; k < row->count; k++) {
+    const tps_timeline_item *item = &items[row->items[k]];
+    const tps_sum *u = use_of(c, item);
+    if (u != NULL) paint(c, u->symbol, item->started_ns, item->finished_ns);
+    if (item->finished_ns > end) end = item->finished_ns;
+  }
+  if (row->lost_count > 0) {
+    uint64_t queued = items[row->lost[0]].queued_ns;
+    paint(c, '?', queued > end ? queued : end, c->view.last_ns);
+  }
+  snprintf(text, sizeof text, "stream %" PRIu64, row->stream);
+  bar(c, text);
+  fprintf(c->out, " %3.0f%%\n", 100 * (double)row->busy_ns / tps_chart_span(c));
+}
+
+static void stream_lines(tps_chart *c) {
+  char device[32];
   const tps_row *before = NULL;
-  for (uint32_t i = 0; i < c->view.row_count; i++) {
+  uint32_t count = c->view.row_count;
+  for (uint32_t i = 0; i < count && i < TPS_STREAM_LINES; i++) {
     const tps_row *row = &c->view.rows[i];
     if (c->view.device_count > 1 &&
         (before == NULL || before->device != row->device ||
@@ -285,94 +280,11 @@ static void stream_lines(chart *c) {
       fprintf(c->out, "%s\n",
               tps_write_device(row->device_kind, row->device, device));
     before = row;
-    for (uint32_t k = 0; k < row->count; k++) {
-      const tps_timeline_item *item = &c->timeline->items[row->items[k]];
-      const use *u = use_of(c, item);
-      if (u != NULL) paint(c, u->symbol, item->started_ns, item->finished_ns);
-    }
-    snprintf(text, sizeof text, "stream %" PRIu64, row->stream);
-    bar(c, text);
-    fprintf(c->out, " %3.0f%%\n", 100 * (double)row->busy_ns / span_of(c));
+    stream_bar(c, row);
   }
-}
-
-/* ---- sums ---------------------------------------------------------------- */
-
-static void use_line(const chart *c, const use *u, const char *text) {
-  char total[32], each[32], bytes[32];
-  fprintf(c->out, "  %c ", u->symbol);
-  int used = tps_write_plain(c->out, text, 40);
-  fprintf(c->out, "%*s %8" PRIu64 " x %10s ms", used < 22 ? 22 - used : 0, "",
-          u->count, milliseconds((double)u->ns, total));
-  fprintf(c->out, ", %s ms each",
-          milliseconds((double)u->ns / (double)u->count, each));
-  if (u->bytes > 0) {
-    fprintf(c->out, ", %s", tps_write_bytes(u->bytes, bytes));
-    if (u->ns > 0)
-      fprintf(c->out, " (%.1f GB/s)", (double)u->bytes / (double)u->ns);
-  }
-  fputc('\n', c->out);
-}
-
-static void legend_lines(const chart *c) {
-  for (size_t i = 0; i < c->kernel_count; i++)
-    use_line(c, &c->kernels[i], c->kernels[i].kernel);
-  for (int i = 0; i < USES; i++)
-    if (c->uses[i].count > 0) use_line(c, &c->uses[i], legend[i].text);
-  fputs("  : queued   w the host waits\n", c->out);
-}
-
-static void row_sums(const chart *c) {
-  char device[32], busy[32], gaps[32], longest[32];
-  for (uint32_t i = 0; i < c->view.row_count; i++) {
-    const tps_row *row = &c->view.rows[i];
-    if (row->work == 0) continue;
-    fprintf(c->out, "%s stream %" PRIu64 ": busy %s ms (%.0f%%)",
-            tps_write_device(row->device_kind, row->device, device),
-            row->stream, milliseconds((double)row->busy_ns, busy),
-            100 * (double)row->busy_ns / span_of(c));
-    if (row->gaps > 0)
-      fprintf(c->out, ", %" PRIu32 " gap%s of %s ms, the longest %s ms",
-              row->gaps, row->gaps == 1 ? "" : "s",
-              milliseconds((double)row->gap_ns, gaps),
-              milliseconds((double)row->longest_gap_ns, longest));
-    fputc('\n', c->out);
-  }
-}
-
-static void device_sums(const chart *c) {
-  char device[32], copies[32], kernels[32], both[32];
-  for (uint32_t i = 0; i < c->view.device_count; i++) {
-    const tps_busy *b = &c->view.devices[i];
-    if (b->copy_ns == 0 && b->kernel_ns == 0) continue;
-    fprintf(c->out, "%s: kernels %s ms, copies %s ms, both at once %s ms\n",
-            tps_write_device(b->device_kind, b->device, device),
-            milliseconds((double)b->kernel_ns, kernels),
-            milliseconds((double)b->copy_ns, copies),
-            milliseconds((double)b->both_ns, both));
-  }
-}
-
-static void failures(const chart *c) {
-  uint64_t failed = 0, endless = 0;
-  for (size_t i = 0; i < c->timeline->count; i++) {
-    const tps_timeline_item *item = &c->timeline->items[i];
-    if (item->failed) failed++;
-    else if (item->finished_ns == 0 && item->kind != TPS_OP_ALLOC &&
-             item->kind != TPS_OP_FREE)
-      endless++;
-  }
-  if (failed > 0)
-    fprintf(c->out, "%" PRIu64 " operation%s failed\n", failed,
-            failed == 1 ? "" : "s");
-  if (endless > 0)
-    fprintf(c->out, "%" PRIu64 " operation%s had not ended\n", endless,
-            endless == 1 ? "" : "s");
-  if (c->timeline->dropped > 0)
-    fprintf(c->out,
-            "%" PRIu64 " more operations, ranges or waits were not recorded "
-            "(limit %zu)\n",
-            c->timeline->dropped, c->timeline->limit);
+  if (count > TPS_STREAM_LINES)
+    fprintf(c->out, "%" PRIu32 " more streams: a page shows them\n",
+            count - TPS_STREAM_LINES);
 }
 
 /* Of what is on a device; a graph counts as one. */
@@ -384,30 +296,36 @@ static size_t count_operations(const tps_timeline *t) {
   return count;
 }
 
-static void draw(chart *c) {
+/* Waits alone are nothing to draw: the recording's own end is one. */
+static bool is_empty(const tps_timeline *t) {
+  if (t->count > 0) return false;
+  for (size_t i = 0; i < t->span_count; i++)
+    if (t->spans[i].name != NULL) return false;
+  return true;
+}
+
+static void draw(tps_chart *c) {
   char total[32];
   size_t count = count_operations(c->timeline);
-  fprintf(c->out, "timeline: %zu operation%s on %" PRIu32 " stream%s, %s ms\n",
+  fprintf(c->out, "timeline: %zu operation%s on %" PRIu32 " stream%s, %s\n",
           count, count == 1 ? "" : "s", c->view.row_count,
           c->view.row_count == 1 ? "" : "s",
-          milliseconds((double)(c->view.last_ns - c->view.first_ns), total));
-  if (c->view.context_count > 0) {
+          tps_write_lasts((double)(c->view.last_ns - c->view.first_ns), total));
+  if (!c->empty) {
     axis(c);
     host_lines(c);
     range_lines(c);
     stream_lines(c);
-    legend_lines(c);
-    row_sums(c);
-    device_sums(c);
   }
-  failures(c);
+  tps_chart_sums(c);
 }
 
 bool tps_timeline_chart(const tps_timeline *timeline, FILE *out, int columns) {
   int width = columns - LABEL - 7;
-  chart c = {.timeline = timeline, .out = out};
+  tps_chart c = {.timeline = timeline, .out = out, .columns = columns};
   c.width = width < NARROWEST ? NARROWEST : width > WIDEST ? WIDEST : width;
   if (!tps_view_make(timeline, &c.view)) return false;
+  c.empty = is_empty(timeline);
   c.weights = calloc((size_t)c.width * 128, sizeof *c.weights);
   c.split = calloc(timeline->count + 1, sizeof *c.split);
   bool room = c.weights != NULL && c.split != NULL && count_uses(&c);

@@ -103,6 +103,8 @@ void tps_write_json(FILE *out, const char *text);
 const char *tps_write_device(uint8_t kind, int32_t device, char out[32]);
 const char *tps_write_shape(const uint32_t n[3], char out[40]);
 const char *tps_write_bytes(uint64_t bytes, char out[32]);
+/* "1.23 ms", three digits in the unit that suits; ASCII, as "us" is. */
+const char *tps_write_lasts(double ns, char out[32]);
 /* "script.lua:12", "" if not known; cut. */
 const char *tps_write_where(const char *source, int32_t line, char *out,
                             size_t size);
@@ -110,9 +112,11 @@ const char *tps_write_where(const char *source, int32_t line, char *out,
 /* "saxpy"; what is no kernel has the name of its kind: "copy in". */
 const char *tps_write_name(const tps_timeline_item *item, char *out,
                            size_t size);
-/* At most `room` characters, without those that a terminal would obey; how many
- * there were. */
+/* At most `room` columns of a terminal, without what it would obey; how many there
+ * were. */
 int tps_write_plain(FILE *out, const char *text, int room);
+/* The same; what is cut ends in "..". */
+int tps_write_cut(FILE *out, const char *text, int room);
 
 /* ---- nvtx.c -------------------------------------------------------------- */
 

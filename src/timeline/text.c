@@ -4,6 +4,7 @@
  * Text as the writers need it: names are the user's and may hold anything. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "timeline/parts.h"
 
@@ -80,6 +81,19 @@ const char *tps_write_bytes(uint64_t bytes, char out[32]) {
   return out;
 }
 
+const char *tps_write_lasts(double ns, char out[32]) {
+  static const char *const units[] = {"ns", "us", "ms", "s"};
+  unsigned unit = 0;
+  if (ns <= 0) return strcpy(out, "0");
+  while (ns >= 999.5 && unit < 3) {
+    ns /= 1000;
+    unit++;
+  }
+  int digits = ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
+  snprintf(out, 32, "%.*f %s", unit > 0 ? digits : 0, ns, units[unit]);
+  return out;
+}
+
 const char *tps_write_where(const char *source, int32_t line, char *out,
                             size_t size) {
   if (source[0] == '\0' || line <= 0) out[0] = '\0';
@@ -96,17 +110,67 @@ const char *tps_write_name(const tps_timeline_item *item, char *out,
   return out;
 }
 
-int tps_write_plain(FILE *out, const char *text, int room) {
+/* Characters, in order, that take two columns of a terminal, or none. */
+typedef struct range {
+  uint32_t first, last;
+} range;
+
+static const range wide[] = {
+    {0x1100, 0x115f},   {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
+    {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+    {0xffe0, 0xffe6},   {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff},
+    {0x1f900, 0x1faff}, {0x20000, 0x3fffd}};
+static const range joined[] = {{0x300, 0x36f},   {0x1ab0, 0x1aff},
+                               {0x1dc0, 0x1dff}, {0x20d0, 0x20ff},
+                               {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
+/* That it would obey: controls, and what turns the direction of a line. */
+static const range obeyed[] = {{0, 0x1f},        {0x7f, 0x9f},
+                               {0x200b, 0x200f}, {0x2028, 0x202e},
+                               {0x2060, 0x206f}, {0xfeff, 0xfeff}};
+
+#define IS_IN(c, ranges) is_in(c, ranges, sizeof(ranges) / sizeof *(ranges))
+
+static bool is_in(uint32_t c, const range *ranges, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    if (c <= ranges[i].last) return c >= ranges[i].first;
+  return false;
+}
+
+static int columns_of(uint32_t c) {
+  if (c < 0x300) return 1;
+  return IS_IN(c, joined) ? 0 : IS_IN(c, wide) ? 2 : 1;
+}
+
+/* NULL: only counts. *all: whether there was room for all. */
+static int write_plain(FILE *out, const char *text, int room, bool *all) {
   const unsigned char *s = (const unsigned char *)text;
   int used = 0;
-  while (*s != '\0' && used < room) {
+  *all = true;
+  while (*s != '\0') {
     uint32_t c = 0;
     unsigned size = decode(s, &c);
-    bool fine = size > 0 && c >= 0x20 && (c < 0x7f || c >= 0xa0);
-    if (fine) fwrite(s, 1, size, out);
-    else fputc('?', out);
+    bool fine = size > 0 && !IS_IN(c, obeyed);
+    int columns = fine ? columns_of(c) : 1;
+    *all = used + columns <= room;
+    if (!*all) break;
+    if (fine && out != NULL) fwrite(s, 1, size, out);
+    else if (out != NULL) fputc('?', out);
     s += size > 0 ? size : 1;
-    used++;
+    used += columns;
   }
   return used;
+}
+
+int tps_write_plain(FILE *out, const char *text, int room) {
+  bool all;
+  return write_plain(out, text, room, &all);
+}
+
+int tps_write_cut(FILE *out, const char *text, int room) {
+  bool all;
+  write_plain(NULL, text, room, &all);
+  if (all || room < 4) return write_plain(out, text, room, &all);
+  int used = write_plain(out, text, room - 2, &all);
+  fputs("..", out);
+  return used + 2;
 }

@@ -43,7 +43,7 @@ function bytes(n) {
   while (n >= 999.95 && u < 4) { n /= 1000; u++; }
   return (u ? n.toFixed(1) : n) + " " + units[u];
 }
-const rate = (n, us) => (n / us / 1e3).toPrecision(3) + " GB/s";
+const rate = (n, us) => bytes(Math.round(n / us * 1e6)) + "/s";
 const plural = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
 const share = (part, all) => (all > 0 ? 100 * part / all : 0).toFixed(0) + " %";
 const whereOf = it => it[F.source] >= 0 && it[F.line] > 0 && text[it[F.source]]
