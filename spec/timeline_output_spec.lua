@@ -67,11 +67,14 @@ describe("a trace", function()
   it("names every process and thread that it has", function()
     local named = {}
     for _, e in ipairs(phase "M") do
-      if e.name == "thread_name" then
-        named[e.pid .. "/" .. e.tid] = e.args.name
+      local what, field = e.name:match "^(%l+)_(.*)$"
+      local key = what == "thread" and e.pid .. "/" .. e.tid or e.pid
+      if field == "name" then
+        assert.is_nil(named[key])
+        named[key] = e.args.name
       else
-        assert.equal("process_name", e.name)
-        named[e.pid] = e.args.name
+        assert.equal("sort_index", field)
+        assert.equal(what == "thread" and e.tid or e.pid, e.args.sort_index)
       end
     end
     for _, e in ipairs(events) do
@@ -143,6 +146,37 @@ describe("a trace", function()
     assert.is_nil(next(from))
     assert.equal(#of(t, "wait"), count)
     assert.is_true(count >= 3)
+  end)
+
+  -- As Perfetto reads it: in order of time, what is at the same time in that of the
+  -- file; an end of an arrow is of what began last on its thread.
+  it("has its arrows between records and waits, as they are read", function()
+    local order, top, ends, count = {}, {}, {}, 0
+    for i, e in ipairs(events) do
+      if e.ts then order[#order + 1] = { e.ts, i, e } end
+    end
+    table.sort(order, function(a, b)
+      if a[1] ~= b[1] then return a[1] < b[1] end
+      return a[2] < b[2]
+    end)
+    for _, entry in ipairs(order) do
+      local e = entry[3]
+      local key = e.pid .. "/" .. e.tid
+      if e.ph == "X" then top[key] = e end
+      if e.ph == "s" then
+        assert.equal("record", top[key].cat)
+        ends[e.id] = top[key].args.event
+      elseif e.ph == "f" then
+        assert.equal("wait", top[key].cat)
+        assert.equal(ends[e.id], top[key].args.event)
+        count = count + 1
+      end
+    end
+    assert.equal(#of(t, "wait"), count)
+  end)
+
+  it("has no thread that looks like its process's first", function()
+    for _, e in ipairs(events) do assert.is_true(e.tid ~= e.pid) end
   end)
 
   it("keeps what is on one thread in one another or apart", function()

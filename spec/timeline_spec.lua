@@ -473,6 +473,38 @@ describe("a fault", function()
     json.read(files.read(folder .. "/fault.json"))
   end)
 
+  it("#fault is in the trace where it was queued, and in the chart", function()
+    local r = run.script([[
+      local tp = require "tpstream"
+      local gate = require "spec.support.gate"
+      local s, g = tp.Stream(), gate.new()
+      local b = tp.zeros("i32", 1)
+      b:read()
+      tp.timeline.start()
+      g:hold(s)
+      gate.run(s, "put", nil, 0, 1)
+      gate.run(s, "add", b, 0, 1)
+      g:open()
+      pcall(s.synchronize, s)
+      local t = tp.timeline.stop(arg[1])
+      print(t[3].kernel, t[3].failed, t[3].started)
+      io.write(t:chart(80))
+      os.exit(0)
+    ]], { args = { folder .. "/lost.json" } })
+    assert.equal(0, r.status, r.stderr)
+    assert.matches("^add\ttrue\tnil\n", r.stdout)
+    assert.matches("? failed, or had not ended\n", r.stdout, 1, true)
+    assert.matches("\nstream %d+ +|[^|]*%?|", r.stdout)
+    local lost, named = nil, {}
+    for _, e in ipairs(json.read(files.read(folder .. "/lost.json")).traceEvents) do
+      if e.name == "thread_name" then named[e.tid] = e.args.name end
+      if e.cat == "failed" and e.name == "add" then lost = e end
+    end
+    assert.equal("i", lost.ph)
+    assert.is_true(lost.args.failed)
+    assert.matches("^stream %d+$", named[lost.tid])
+  end)
+
   it("#fault of a refused launch is told", function()
     local x <close> = tp.zeros("i32", 1)
     local add <close> = gate.kernel "add"
