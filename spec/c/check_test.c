@@ -51,7 +51,6 @@ static void open_world(world *w) {
   w->memory.bytes = 64;
   w->o = tps_order_new();
   assert_non_null(w->o);
-  w->o->watching = true;
   tps_order_memory(w->o, &w->memory, TPS_MEMORY_MADE);
 }
 
@@ -313,7 +312,7 @@ typedef struct two {
 /* Both have x, the same memory, and a stream s of their own. */
 static two open_two(void) {
   two t = {open_state(), open_state()};
-  size_t from;
+  uint64_t from;
   assert_true(tps_check_start(TPS_CHECK_ORDER, &from));
   run(t.a, make);
   lua_getglobal(t.a, "tensor");
@@ -390,7 +389,7 @@ static void two_threads_are_watched_at_once(void **state) {
   (void)state;
   lua_State *a = open_state(), *b = open_state();
   pthread_t other;
-  size_t from;
+  uint64_t from;
   assert_true(tps_check_start(TPS_CHECK_ALL, &from));
   assert_int_equal(pthread_create(&other, NULL, work, b), 0);
   work(a);

@@ -146,7 +146,6 @@ static tps_watch watch = {.touched = touched, .found = found};
 static bool start_order(void) {
   tps_order *fresh = tps_order_new();
   if (fresh == NULL) return false;
-  fresh->watching = true;
   pthread_mutex_lock(&lock);
   order = fresh;
   pthread_mutex_unlock(&lock);
@@ -167,10 +166,10 @@ static bool set_running(unsigned checks) {
   return fine;
 }
 
-bool tps_check_start(unsigned checks, size_t *from) {
+bool tps_check_start(unsigned checks, uint64_t *began) {
   pthread_mutex_lock(&switching);
   if (users == 0) tps_report_clear();
-  *from = tps_report_count();
+  *began = tps_report_now();
   bool fine = set_running(running | checks);
   users += fine;
   pthread_mutex_unlock(&switching);
@@ -198,14 +197,25 @@ static void stop_order(void) {
   pthread_mutex_unlock(&lock);
 }
 
+static void stop(void) {
+  if (users == 0 || --users > 0 || running == 0) return;
+  tps_watch_remove(&watch);
+  if ((running & TPS_CHECK_ORDER) != 0) stop_order();
+  running = 0;
+}
+
 void tps_check_stop(void) {
   pthread_mutex_lock(&switching);
-  if (users > 0 && --users == 0 && running != 0) {
-    tps_watch_remove(&watch);
-    if ((running & TPS_CHECK_ORDER) != 0) stop_order();
-    running = 0;
-  }
+  stop();
   pthread_mutex_unlock(&switching);
+}
+
+tps_report **tps_check_stop_all(unsigned starts, uint64_t began, size_t *count) {
+  pthread_mutex_lock(&switching);
+  while (starts-- > 0) stop();
+  tps_report **list = tps_report_list(began, count);
+  pthread_mutex_unlock(&switching);
+  return list;
 }
 
 void tps_check_settle(void) {

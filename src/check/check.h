@@ -28,12 +28,15 @@ enum {
 unsigned tps_check_named(const char *name, size_t size);
 const char *tps_check_name(unsigned check);
 
-/* These checks as well from now on. *from: the number of the first report that
- * comes. False: no memory. */
-bool tps_check_start(unsigned checks, size_t *from);
+/* These checks as well from now on; the time (tps_report_now) is *began. False: no
+ * memory. */
+bool tps_check_start(unsigned checks, uint64_t *began);
 /* Once for each start; the last ends all checks: what a device has not told of
  * yet is then taken as declared. */
 void tps_check_stop(void);
+/* As often as that; returns what tps_report_list(began, count) does, before another
+ * start can make it forgotten. */
+tps_report **tps_check_stop_all(unsigned starts, uint64_t began, size_t *count);
 /* Checks what is known by now. */
 void tps_check_settle(void);
 /* Those that are on. */

@@ -20,11 +20,6 @@ static void free_places(tps_order *o) {
   tps_table_free(&o->places);
 }
 
-void tps_order_finish(tps_order *o) {
-  for (tps_pending *p = o->first; p != NULL; p = p->next) p->ready = true;
-  tps_access_drain(o);
-}
-
 void tps_order_free(tps_order *o) {
   tps_order_finish(o);
   tps_points_free(&o->events);
@@ -66,15 +61,6 @@ void tps_order_queued(tps_order *o, tps_op *op, const tps_stream *stream) {
     tps_point_put(o, &o->promises, op->event, &point);
   else if (op->kind <= TPS_OP_FILL) tps_access_op(o, op, NULL, false, &point);
   tps_access_drain(o);
-}
-
-void tps_order_refused(tps_order *o, const tps_op *op) {
-  for (int i = 0; i < TPS_RECENT && op->kind <= TPS_OP_FILL; i++) {
-    if (o->recent[i].op != op) continue;
-    o->recent[i].origin->refused = true;
-    o->recent[i].op = NULL;
-  }
-  tps_access_refuse(o, op);
 }
 
 /* ---- the host ------------------------------------------------------------ */

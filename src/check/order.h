@@ -78,14 +78,17 @@ typedef struct tps_pending {
   bool ready;         /* else a device will tell what was touched */
   bool body;          /* part of a loop's, or of what may not run at all: told
                            any number of times until it is over */
-  tps_op *op, *graph; /* of what is not ready: references */
-  tps_visit visit;    /* its origin a reference */
-  tps_clock *clock, *host; /* references */
-  tps_touch *touches;      /* owned if the check was put off */
-  uint32_t count;
+  tps_op *op, *graph; /* of what a device tells: references */
+  struct tps_pending *twin, *last_twin; /* the same part of that launch, again */
+  tps_visit visit;                      /* its origin a reference */
+  tps_clock *clock, *host;              /* references */
+  tps_touch *touches; /* owned if the check was put off */
+  uint32_t count, declared; /* of a body's: those that are not told */
+  uint64_t again, step;     /* of the host's: so often, so many bytes on */
 } tps_pending;
 
 #define TPS_RECENT 8
+#define TPS_HOSTS 16
 
 typedef struct tps_order {
   uint64_t seq;
@@ -103,13 +106,14 @@ typedef struct tps_order {
   size_t swept;          /* pieces left by the last sweep */
   uint64_t next_address; /* in TPS_SPACE_OTHER */
   tps_pending *first, *last;
-  tps_table waiting;  /* op and graph → tps_pending that is not ready */
+  tps_table waiting; /* op and graph → the first tps_pending that is not ready */
+  tps_pending *hosts[TPS_HOSTS]; /* of the host's, since the last operation */
+  unsigned host_count;
   struct tps_recent { /* the latest operations, which may still be refused */
     const tps_op *op;
     tps_origin *origin; /* a reference */
   } recent[TPS_RECENT];
   unsigned next_recent;
-  bool watching; /* the simulated device tells what launches touch */
   bool broken;   /* out of memory: nothing is told any more */
 } tps_order;
 
@@ -177,15 +181,23 @@ void tps_strands_free(tps_order *o);
 
 /* ---- accesses.c ---------------------------------------------------------- */
 
+/* Tests what it touches, and keeps it for what comes. */
+void tps_access_run(tps_order *o, const tps_pending *p);
+/* Whether a device tells of such memory; what has no address that is known stays
+ * as it was declared. */
+bool tps_access_is_told(const tps_order *o, const tps_touch *touch);
+void tps_access_sweep(tps_order *o);
+
+/* ---- pending.c ----------------------------------------------------------- */
+
+/* At once, if it is known and nothing is before it; else a copy is kept. */
+void tps_pending_take(tps_order *o, const tps_pending *p);
 /* The accesses of an operation, at `point`, of which the clock is what comes
  * before it. `graph`: the launch that it is part of, perhaps in a body, or NULL. */
 void tps_access_op(tps_order *o, tps_op *op, tps_op *graph, bool body,
                    const tps_point *point);
-/* The operation has turned out not to be. */
-void tps_access_refuse(tps_order *o, const tps_op *op);
 /* Checks what has been put off, as far as it is known. */
 void tps_access_drain(tps_order *o);
-void tps_access_sweep(tps_order *o);
 
 /* ---- report.c ------------------------------------------------------------ */
 
@@ -197,8 +209,8 @@ typedef struct tps_access_try {
 } tps_access_try;
 
 /* `earlier` and `later` have no order; they have bytes [first, end) of the memory in
- * common. */
-void tps_order_report(const tps_order *o, const tps_visit *earlier,
+ * common. False: no memory. */
+bool tps_order_report(const tps_order *o, const tps_visit *earlier,
                       const tps_access_try *later, uint64_t first,
                       uint64_t end);
 

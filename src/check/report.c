@@ -39,6 +39,22 @@ typedef struct text {
   bool failed;
 } text;
 
+static void append(text *t, const char *bytes, size_t size) {
+  if (t->size + size + 1 > t->capacity) {
+    size_t wide = (t->size + size) * 2 + 256;
+    char *room = realloc(t->bytes, wide);
+    if (room == NULL) {
+      t->failed = true;
+      return;
+    }
+    t->bytes = room;
+    t->capacity = wide;
+  }
+  memcpy(t->bytes + t->size, bytes, size);
+  t->size += size;
+  t->bytes[t->size] = '\0';
+}
+
 static void add(text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void add(text *t, const char *format, ...) {
@@ -50,18 +66,7 @@ static void add(text *t, const char *format, ...) {
   size_t size = n < 0                      ? 0
                 : (size_t)n < sizeof piece ? (size_t)n
                                            : sizeof piece - 1;
-  if (t->size + size + 1 > t->capacity) {
-    size_t wide = (t->size + size) * 2 + 256;
-    char *room = realloc(t->bytes, wide);
-    if (room == NULL) {
-      t->failed = true;
-      return;
-    }
-    t->bytes = room;
-    t->capacity = wide;
-  }
-  memcpy(t->bytes + t->size, piece, size + 1);
-  t->size += size;
+  append(t, piece, size);
 }
 
 static void place(char *out, size_t size, const char *source, int line) {
@@ -73,6 +78,12 @@ static void place(char *out, size_t size, const char *source, int line) {
 static void add_place(text *t, const char *before, const char *source,
                       int line) {
   if (line > 0 && source[0] != '\0') add(t, "%s%s:%d", before, source, line);
+}
+
+/* On two devices. */
+static bool are_apart(const tps_origin *a, const tps_origin *b) {
+  return b->kind != TPS_ORIGIN_HOST &&
+         (a->device_kind != b->device_kind || a->device != b->device);
 }
 
 /* Two parts of one launch of a graph. */
@@ -108,10 +119,21 @@ static const char *access_name(uint8_t access) {
 
 /* What a launch of a graph does is on the stream of the launch, but within it on
  * those of the capture. */
+static uint64_t stream_of(const tps_origin *origin, bool inside) {
+  return inside || origin->launch == 0 ? origin->stream : origin->launch_stream;
+}
+
+/* Each device has a default stream. */
+static void add_device(tps_report_side *side, const tps_origin *origin) {
+  size_t size = strlen(side->on);
+  if (origin->kind == TPS_ORIGIN_HOST) return;
+  snprintf(side->on + size, sizeof side->on - size, " of %s:%d",
+           origin->device_kind == TPS_CUDA ? "cuda" : "sim",
+           (int)origin->device);
+}
+
 static void fill_side(tps_report_side *side, const tps_origin *origin,
-                      bool inside, uint8_t access) {
-  uint64_t stream =
-      inside || origin->launch == 0 ? origin->stream : origin->launch_stream;
+                      uint64_t stream, uint8_t access) {
   side->access = access_name(access);
   side->kind = kind_of(origin);
   side->kernel = origin->kernel;
@@ -201,9 +223,13 @@ static void add_buffer(text *t, const tps_report *r, const tps_place *place) {
 /* ---- what is missing ----------------------------------------------------- */
 
 /* How a script may call the stream. */
-static void stream_name(char *out, size_t size, const tps_report_side *side) {
-  if (side->stream == 0) snprintf(out, size, "tp.default_stream()");
-  else snprintf(out, size, "s%llu", (unsigned long long)side->stream);
+static void stream_name(char *out, size_t size, const tps_report_side *side,
+                        const tps_origin *origin, bool apart) {
+  if (side->stream != 0)
+    snprintf(out, size, "s%llu", (unsigned long long)side->stream);
+  else if (apart || origin->device > 0)
+    snprintf(out, size, "tp.default_stream(%d)", (int)origin->device);
+  else snprintf(out, size, "tp.default_stream()");
 }
 
 /* " before script.lua:12"; where a graph was launched, unless `inside` of it. */
@@ -219,9 +245,14 @@ static void add_where(text *t, const char *before, const tps_report_side *side,
 static void add_hint(text *t, const tps_report *r, const tps_origin *a,
                      const tps_origin *b) {
   char one[40], two[40];
-  bool inside = same_launch(a, b);
-  stream_name(one, sizeof one, &r->first);
-  stream_name(two, sizeof two, &r->second);
+  bool inside = same_launch(a, b), apart = are_apart(a, b);
+  stream_name(one, sizeof one, &r->first, a, apart);
+  stream_name(two, sizeof two, &r->second, b, apart);
+  if (inside && a->stream == b->stream) {
+    add(t, "a wait in the capture between the streams on which the graph with "
+           "these two is a part");
+    return;
+  }
   if (b->kind == TPS_ORIGIN_HOST) {
     add(t, "%s:synchronize()", one);
     add_where(t, "before", &r->second, inside, "it");
@@ -250,7 +281,9 @@ static char *hint_of(const tps_report *r, const tps_origin *a,
                      const tps_origin *b) {
   text t = {0};
   add_hint(&t, r, a, b);
-  return t.bytes;
+  if (!t.failed) return t.bytes;
+  free(t.bytes);
+  return NULL;
 }
 
 static void add_title(text *t, const tps_report *r, const tps_place *place,
@@ -280,20 +313,25 @@ static const tps_place *place_at(const tps_order *o, uint64_t address) {
   return best;
 }
 
-void tps_order_report(const tps_order *o, const tps_visit *earlier,
+bool tps_order_report(const tps_order *o, const tps_visit *earlier,
                       const tps_access_try *later, uint64_t first,
                       uint64_t end) {
   const tps_origin *a = earlier->origin, *b = later->visit->origin;
+  text t = {0};
   uint64_t key = key_of_pair(a, b);
-  if (tps_report_again(TPS_CHECK_ORDER, key)) return;
+  if (tps_report_again(TPS_CHECK_ORDER, key)) return true;
   const tps_place *place = later->place;
   if (place == NULL) place = place_at(o, first);
   tps_report *r = tps_report_new(TPS_CHECK_ORDER, key);
-  if (r == NULL) return;
-  text t = {0};
+  if (r == NULL) return false;
   bool inside = same_launch(a, b);
-  fill_side(&r->first, a, inside, earlier->access);
-  fill_side(&r->second, b, inside, later->access);
+  fill_side(&r->first, a, stream_of(a, inside), earlier->access);
+  fill_side(&r->second, b, stream_of(b, inside), later->access);
+  bool apart = are_apart(a, b);
+  if (apart || (r->first.stream == 0 && a->device > 0))
+    add_device(&r->first, a);
+  if (apart || (r->second.stream == 0 && b->device > 0))
+    add_device(&r->second, b);
   fill_buffer(r, place, first, end);
   r->hint = hint_of(r, a, b);
   add_title(&t, r, place, earlier->access, later->access);
@@ -301,9 +339,13 @@ void tps_order_report(const tps_order *o, const tps_visit *earlier,
   add_side(&t, &r->second, b);
   add(&t, "    missing: ");
   add_missing(&t, r, a, b);
-  if (r->hint != NULL) add(&t, "\n    add %s", r->hint);
+  add(&t, "\n    add ");
+  if (r->hint != NULL) append(&t, r->hint, strlen(r->hint));
   add(&t, "\n");
   r->text = t.bytes;
-  if (r->text != NULL) tps_report_add(r);
-  else tps_report_unref(r);
+  if (t.failed || r->hint == NULL) {
+    tps_report_unref(r);
+    return false;
+  }
+  return tps_report_add(r);
 }

@@ -8,6 +8,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tps_report **list;
 static size_t count, capacity;
+static uint64_t now; /* how often anything was seen */
 static void (*teller)(const tps_report *report);
 
 tps_report *tps_report_new(unsigned check, uint64_t key) {
@@ -40,8 +41,10 @@ static tps_report *find(unsigned check, uint64_t key) {
 
 static bool again(unsigned check, uint64_t key) {
   tps_report *known = find(check, key);
-  if (known != NULL) atomic_fetch_add(&known->count, 1);
-  return known != NULL;
+  if (known == NULL) return false;
+  atomic_fetch_add(&known->count, 1);
+  known->seen = ++now;
+  return true;
 }
 
 bool tps_report_again(unsigned check, uint64_t key) {
@@ -59,16 +62,19 @@ static bool append(tps_report *report) {
     list = room;
     capacity = wide;
   }
+  report->seen = ++now;
   list[count++] = report;
   return true;
 }
 
-void tps_report_add(tps_report *report) {
+bool tps_report_add(tps_report *report) {
   pthread_mutex_lock(&lock);
-  bool kept = !again(report->check, report->key) && append(report);
+  bool known = again(report->check, report->key);
+  bool kept = !known && append(report);
   if (kept && teller != NULL) teller(report);
   pthread_mutex_unlock(&lock);
   if (!kept) tps_report_unref(report);
+  return known || kept;
 }
 
 size_t tps_report_count(void) {
@@ -78,15 +84,21 @@ size_t tps_report_count(void) {
   return n;
 }
 
-tps_report **tps_report_list(size_t from, size_t *out) {
+uint64_t tps_report_now(void) {
   pthread_mutex_lock(&lock);
-  tps_report **copy = NULL;
-  *out = from < count ? count - from : 0;
-  if (*out > 0) copy = malloc(*out * sizeof(tps_report *));
-  if (copy == NULL) *out = 0;
-  for (size_t i = 0; i < *out; i++) {
-    copy[i] = list[from + i];
-    atomic_fetch_add_explicit(&copy[i]->refs, 1, memory_order_relaxed);
+  uint64_t time = now;
+  pthread_mutex_unlock(&lock);
+  return time;
+}
+
+tps_report **tps_report_list(uint64_t after, size_t *out) {
+  pthread_mutex_lock(&lock);
+  tps_report **copy = malloc((count + 1) * sizeof(tps_report *));
+  *out = 0;
+  for (size_t i = 0; i < count && copy != NULL; i++) {
+    if (list[i]->seen <= after) continue;
+    atomic_fetch_add_explicit(&list[i]->refs, 1, memory_order_relaxed);
+    copy[(*out)++] = list[i];
   }
   pthread_mutex_unlock(&lock);
   return copy;

@@ -20,7 +20,7 @@ typedef struct tps_report_side {
   const char *source; /* "" if not known, as line 0 */
   int line;           /* that queued it; of a graph's part: captured it */
   uint64_t stream;    /* id; of the host's: 0 */
-  char on[32];        /* "stream 2", "the default stream", "the host" */
+  char on[48];        /* "stream 2", "the default stream of sim:1", "the host" */
   char launched[200]; /* "script.lua:12", of a graph's part; else "" */
 } tps_report_side;
 
@@ -29,6 +29,7 @@ typedef struct tps_report {
   uint64_t key;   /* with `check`: what makes it the same */
   atomic_int refs;
   _Atomic uint64_t count;
+  uint64_t seen; /* the last time, of tps_report_now; under the lock */
   char *text; /* lines, each ended by "\n"; owned */
   char *hint; /* owned, or NULL */
   /* Of the order check: */
@@ -44,8 +45,9 @@ typedef struct tps_report {
 } tps_report;
 
 /* Takes over `report` (one reference; check, key and all else filled in), or
- * counts it where there is one like it, and frees it. */
-void tps_report_add(tps_report *report);
+ * counts it where there is one like it, and frees it. False: no memory, and it is
+ * gone. */
+bool tps_report_add(tps_report *report);
 /* True, and it is counted, when there is one like it already. */
 bool tps_report_again(unsigned check, uint64_t key);
 tps_report *tps_report_new(unsigned check, uint64_t key); /* NULL: no memory */
@@ -53,9 +55,11 @@ void tps_report_unref(tps_report *report);
 
 /* How many there are. */
 size_t tps_report_count(void);
-/* Those from number `from` (0-based) on, a reference to each, in an owned array of
- * *count; NULL: none, or no memory. */
-tps_report **tps_report_list(size_t from, size_t *count);
+/* A time that only reports make go on. */
+uint64_t tps_report_now(void);
+/* Those that were seen after that time, a reference to each, in an owned array of
+ * *count, in the order in which they were first seen. NULL: no memory. */
+tps_report **tps_report_list(uint64_t after, size_t *count);
 /* Forgets all. */
 void tps_report_clear(void);
 /* Called with each new report from now on, on any thread, never two at a time;

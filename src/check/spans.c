@@ -186,8 +186,7 @@ typedef struct reading {
   bool failed;
 } reading;
 
-static bool room_for_read(tps_span *span) {
-  if (span->count < span->capacity) return true;
+static bool grow(tps_span *span) {
   uint32_t capacity = span->capacity * 2 + 2;
   tps_visit *reads = realloc(span->others, capacity * sizeof *reads);
   if (reads == NULL) return false;
@@ -196,23 +195,37 @@ static bool room_for_read(tps_span *span) {
   return true;
 }
 
-/* The later one of a lane stands for the earlier of its kind. */
-static void add_read(reading *r, tps_span *span) {
+/* Lets go of those that nobody needs to know of. */
+static void thin(tps_span *span, bool (*covered)(void *, const tps_visit *),
+                 void *data) {
   uint32_t kept = 0;
   for (uint32_t i = 0; i < span->count; i++) {
-    tps_visit *visit = &span->others[i];
-    if ((visit->lane == r->read->lane && visit->access == r->read->access) ||
-        r->covered(r->data, visit))
-      tps_origin_unref(visit->origin);
-    else span->others[kept++] = *visit;
+    if (covered(data, &span->others[i]))
+      tps_origin_unref(span->others[i].origin);
+    else span->others[kept++] = span->others[i];
   }
   span->count = kept;
-  if (room_for_read(span)) {
-    span->others[span->count] = (tps_visit){0};
-    set_visit(&span->others[span->count++], r->read);
-  } else {
-    r->failed = true;
+}
+
+/* The later one of a lane stands for the earlier of its kind. A full list is thinned,
+ * and grows if that leaves it rather full, so each look through it pays. */
+static void add_read(reading *r, tps_span *span) {
+  for (uint32_t i = 0; i < span->count; i++) {
+    tps_visit *visit = &span->others[i];
+    if (visit->lane != r->read->lane || visit->access != r->read->access)
+      continue;
+    set_visit(visit, r->read);
+    return;
   }
+  if (span->count == span->capacity) {
+    thin(span, r->covered, r->data);
+    if (span->count * 2 >= span->capacity && !grow(span)) {
+      r->failed = true;
+      return;
+    }
+  }
+  span->others[span->count] = (tps_visit){0};
+  set_visit(&span->others[span->count++], r->read);
 }
 
 /* A piece for the bytes from r->at up to `end`, of which nothing is known. */
@@ -257,18 +270,12 @@ typedef struct sweeping {
 } sweeping;
 
 static bool is_needed(const sweeping *s, tps_span *span) {
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < span->count; i++) {
-    if (s->covered(s->data, &span->others[i]))
-      tps_origin_unref(span->others[i].origin);
-    else span->others[kept++] = span->others[i];
-  }
-  span->count = kept;
+  thin(span, s->covered, s->data);
   if (span->write.origin != NULL && s->covered(s->data, &span->write)) {
     tps_origin_unref(span->write.origin);
     span->write.origin = NULL;
   }
-  return kept > 0 || span->write.origin != NULL;
+  return span->count > 0 || span->write.origin != NULL;
 }
 
 static tps_span *sweep(const sweeping *s, tps_span *span) {

@@ -43,10 +43,10 @@ static void print(const tps_report *report) {
 }
 
 bool host_check_begin(const host_options *options) {
-  size_t from;
+  uint64_t began;
   if (options->checks == 0) return true;
   tps_report_tell(print);
-  checking = tps_check_start(options->checks, &from);
+  checking = tps_check_start(options->checks, &began);
   if (!checking) host_message(options->program, "--check: not enough memory");
   return checking;
 }

@@ -58,10 +58,14 @@ typedef struct reports {
   size_t count;
 } reports;
 
+static void free_list(tps_report **list, size_t count) {
+  for (size_t i = 0; i < count; i++) tps_report_unref(list[i]);
+  free(list);
+}
+
 static void release(void *data) {
   reports *r = data;
-  for (size_t i = 0; i < r->count; i++) tps_report_unref(r->list[i]);
-  free(r->list);
+  free_list(r->list, r->count);
   free(r);
 }
 
@@ -132,14 +136,15 @@ static int report_tostring(lua_State *L) {
 static const luaL_Reg report_meta[] = {{"__tostring", report_tostring},
                                        {NULL, NULL}};
 
-/* Pushes the array of those from number `from` on. */
-static void push_reports(lua_State *L, size_t from) {
+/* Pushes the array of these, whose list it takes; NULL: raises. */
+static void push_reports(lua_State *L, tps_report **list, size_t count) {
   reports *all = calloc(1, sizeof *all);
-  if (all != NULL) all->list = tps_report_list(from, &all->count);
-  if (all == NULL) {
-    lua_newtable(L);
-    return;
+  if (all == NULL || list == NULL) {
+    free_list(list, count);
+    free(all);
+    tps_misuse(L, "out of host memory");
   }
+  *all = (reports){list, count};
   tps_guard *guard = tps_guard_over(L, all, release);
   lua_createtable(L, (int)all->count, 0);
   luaL_newlib(L, report_meta); /* guard array metatable */
@@ -157,11 +162,11 @@ static void push_reports(lua_State *L, size_t from) {
 
 static int check_start(lua_State *L) {
   tps_lua *lua = tps_open(L);
-  size_t from;
+  uint64_t began;
   lua_settop(L, 1);
-  if (!tps_check_start(read_checks(L), &from))
+  if (!tps_check_start(read_checks(L), &began))
     return tps_misuse(L, "out of host memory");
-  if (lua->checks++ == 0) lua->check_from = from;
+  if (lua->checks++ == 0) lua->check_began = began;
   return 0;
 }
 
@@ -178,15 +183,15 @@ static int check_stop(lua_State *L) {
   tps_before_wait(lua);
   int code = tps_context_synchronize(lua->context, TPS_FOREVER, &err);
   tps_check_settle();
-  size_t from = lua->check_from;
-  while (lua->checks > 1) {
-    lua->checks--;
-    tps_check_stop();
-  }
+  unsigned starts = lua->checks;
+  size_t count;
   lua->checks = 0;
-  tps_check_stop();
-  if (code == TPS_INTERRUPTED) return tps_raise(L, &err);
-  push_reports(L, from);
+  tps_report **list = tps_check_stop_all(starts, lua->check_began, &count);
+  if (code == TPS_INTERRUPTED) {
+    free_list(list, count);
+    return tps_raise(L, &err);
+  }
+  push_reports(L, list, count);
   tps_safe_point(L);
   return 1;
 }
@@ -194,7 +199,10 @@ static int check_stop(lua_State *L) {
 static int check_reports(lua_State *L) {
   const tps_lua *lua = tps_open(L);
   tps_check_settle();
-  push_reports(L, lua->checks > 0 ? lua->check_from : 0);
+  size_t count;
+  tps_report **list =
+      tps_report_list(lua->checks > 0 ? lua->check_began : 0, &count);
+  push_reports(L, list, count);
   return 1;
 }
 

@@ -87,7 +87,7 @@ typedef struct tps_lua {
   tps_lua_device *initial; /* its device, once looked up */
   bool strict;
   unsigned checks;   /* check.c: started here, not stopped yet */
-  size_t check_from; /* the number of the first report since */
+  uint64_t check_began; /* tps_report_now then */
   bool gc_stress;  /* TPSTREAM_GC_STRESS=1: a full collection at every entry */
   bool fault_told; /* a device's fault has been raised in this state */
   int (*interrupt)(void); /* the host's flag, or NULL */
