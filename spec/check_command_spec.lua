@@ -10,13 +10,13 @@ local COMMAND = assert(os.getenv "TPS_BUILD") .. "/tpstream"
 local PAGE = "docs/checking.md"
 
 -- Runs demo.lua with that text, in a folder of its own.
-local function check(option, text, arguments)
+local function check(option, text, arguments, env)
   local folder = os.tmpname()
   os.remove(folder)
   assert(os.execute(("mkdir '%s'"):format(folder)))
   files.write(folder .. "/demo.lua", text)
   local r = run.command({ "sh", "-c", ("cd '%s' && exec '%s' %s demo.lua %s"):format(
-    folder, COMMAND, option, arguments or "") })
+    folder, COMMAND, option, arguments or "") }, { env = env })
   os.execute(("rm -r '%s'"):format(folder))
   return r
 end
@@ -109,6 +109,47 @@ print(#tp.check.reports())]])
     assert.equal("0\n1\n", r.stdout)
     assert.matches("ERROR SUMMARY: 1 error\n$", r.stderr)
     assert.equal(4, r.status)
+  end)
+
+  it("tells each part of a script what it does wrong again", function()
+    local r = check("--check=order", HEAD .. [[
+for i = 1, 3 do
+  tp.check.start()
+  tp.with_stream(s, x.fill, x, 1)
+  if i ~= 2 then tp.with_stream(t, x.fill, x, 2) end
+  s:synchronize() t:synchronize()
+  io.write(#tp.check.stop(), " ")
+end
+print(#tp.check.reports())]])
+    assert.equal("1 0 1 1\n", r.stdout)
+    assert.matches("2 times: [^\n]*\n========= ERROR SUMMARY: 1 error\n$", r.stderr)
+  end)
+
+  it("names the devices where there are several", function()
+    local r = check("--check=order --device sim", [[
+      local tp = require "tpstream"
+      local h = tp.pinned("i32", 8)
+      for i = 0, 1 do
+        tp.set_device(i)
+        h:fill(i)
+      end
+      h[1] = 1
+      local r = tp.check.reports()
+      print(r[1].first.on .. "; " .. r[1].second.on)
+      print(r[1].text:match "missing: ([^\n]*)")
+      print(r[1].hint)
+      print(r[2].first.on .. ": " .. r[2].hint:match "^%S*")
+      local wait = r[1].hint:match "^(.-) before"
+      assert(load("local tp = ... " .. wait))(tp) -- may be written so
+    ]], nil, { TPSTREAM_SIM_DEVICES = 2 })
+    assert.equal([[
+the default stream of sim:0; the default stream of sim:1
+nothing makes the default stream of sim:1 wait for that work of the default stream of sim:0
+tp.default_stream(1):wait_stream(tp.default_stream(0)) before demo.lua:5, or ]]
+    .. [[e = tp.default_stream(0):record_event() after demo.lua:5 and ]]
+    .. [[tp.default_stream(1):wait_event(e) before demo.lua:5
+the default stream of sim:1: tp.default_stream(1):synchronize()
+]], r.stdout, r.stderr)
   end)
 
   it("refuses what is no check", function()

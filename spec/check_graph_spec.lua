@@ -6,7 +6,12 @@
 local tp = require "tpstream"
 local checking = require "spec.support.checking"
 local gate = require "spec.support.gate"
+local program = require "spec.support.program"
 local fine, misses = checking.fine, checking.misses
+
+local SOURCE = [=[
+extern "C" __global__ void down(int *n, int *flag) { *flag = --*n > 0; }
+]=]
 
 -- Calls fn(x, s, t, u): a buffer and three streams that it is safe to use them on.
 local function with(fn)
@@ -231,6 +236,54 @@ describe("a graph's launch", function()
       end)
       g:launch(s)
       g:launch(s)
+    end))
+  end)
+
+  it("of a graph that is a part of it twice is both of them", function()
+    local function twice(fn)
+      return with(function(x, s, t)
+        local put <close> = gate.kernel "put"
+        local child <close> = tp.capture(s, function()
+          put:launch(gate.one, x, 3, 7)
+        end)
+        local g <close> = tp.capture(s, function() fn(child, s, t) end)
+        local rest <close> = x:slice(33, 32)
+        g:launch(s)
+        if t:device():kind() == "sim" then write(t, rest) end
+        g:launch(s)
+      end)
+    end
+    fine(twice(function(child)
+      for _ = 1, 3 do child:launch() end
+    end))
+    local r = misses("write/write", twice(function(child, s, t)
+      t:wait_stream(s)
+      child:launch(s)
+      child:launch(t)
+      s:wait_stream(t)
+    end))
+    assert.matches("\n    missing: no edge of the graph leads from the one to the "
+      .. "other\n", r[1].text)
+    assert.equal("a wait between the launches of the graph that both come from, in "
+      .. "the capture", r[1].hint)
+  end)
+
+  it("with a loop of many turns takes no longer for each", function()
+    fine(with(function(x, s, t)
+      local flag <close> = tp.buffer("i32", { 1 })
+      local module <close> = program("check_graph", SOURCE)
+      local down <close> = module:kernel "down"
+      local n <close> = tp.buffer("i32", { 20000 })
+      tp.device():synchronize()
+      local g <close> = tp.capture(s, function()
+        tp.graph_while(flag, function()
+          down:launch(gate.one, n, flag)
+          x:fill(1)
+        end)
+      end)
+      g:launch(s)
+      t:wait_stream(s)
+      write(t, x)
     end))
   end)
 

@@ -131,7 +131,6 @@ bool tps_access_is_told(const tps_order *o, const tps_touch *touch) {
   return place != NULL && place->space != TPS_SPACE_OTHER;
 }
 
-
 /* ---- memory -------------------------------------------------------------- */
 
 static void change_later(tps_order *o, int what, uint64_t memory) {

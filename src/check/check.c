@@ -210,7 +210,8 @@ void tps_check_stop(void) {
   pthread_mutex_unlock(&switching);
 }
 
-tps_report **tps_check_stop_all(unsigned starts, uint64_t began, size_t *count) {
+tps_report **tps_check_stop_all(unsigned starts, uint64_t began,
+                                size_t *count) {
   pthread_mutex_lock(&switching);
   while (starts-- > 0) stop();
   tps_report **list = tps_report_list(began, count);

@@ -79,10 +79,11 @@ typedef struct tps_pending {
   bool body;          /* part of a loop's, or of what may not run at all: told
                            any number of times until it is over */
   tps_op *op, *graph; /* of what a device tells: references */
-  struct tps_pending *twin, *last_twin; /* the same part of that launch, again */
-  tps_visit visit;                      /* its origin a reference */
-  tps_clock *clock, *host;              /* references */
-  tps_touch *touches; /* owned if the check was put off */
+  struct tps_pending *twin,
+      *last_twin;           /* the same part of that launch, again */
+  tps_visit visit;          /* its origin a reference */
+  tps_clock *clock, *host;  /* references */
+  tps_touch *touches;       /* owned if the check was put off */
   uint32_t count, declared; /* of a body's: those that are not told */
   uint64_t again, step;     /* of the host's: so often, so many bytes on */
 } tps_pending;
@@ -106,7 +107,8 @@ typedef struct tps_order {
   size_t swept;          /* pieces left by the last sweep */
   uint64_t next_address; /* in TPS_SPACE_OTHER */
   tps_pending *first, *last;
-  tps_table waiting; /* op and graph → the first tps_pending that is not ready */
+  tps_table
+      waiting; /* op and graph → the first tps_pending that is not ready */
   tps_pending *hosts[TPS_HOSTS]; /* of the host's, since the last operation */
   unsigned host_count;
   struct tps_recent { /* the latest operations, which may still be refused */
@@ -114,7 +116,7 @@ typedef struct tps_order {
     tps_origin *origin; /* a reference */
   } recent[TPS_RECENT];
   unsigned next_recent;
-  bool broken;   /* out of memory: nothing is told any more */
+  bool broken; /* out of memory: nothing is told any more */
 } tps_order;
 
 tps_order *tps_order_new(void); /* NULL: no memory */

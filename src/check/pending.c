@@ -18,8 +18,7 @@ static uint64_t waiting_key(const tps_op *op, const tps_op *graph) {
          (uint64_t)(uintptr_t)graph;
 }
 
-static bool is_of(const tps_pending *p, const tps_op *op,
-                  const tps_op *graph) {
+static bool is_of(const tps_pending *p, const tps_op *op, const tps_op *graph) {
   return p->op == op && p->graph == graph;
 }
 
@@ -340,8 +339,8 @@ static bool add_told(tps_pending *p, const tps_touch *touches, uint32_t count) {
   memcpy(m.list, p->touches, i * sizeof *m.list);
   m.count = i;
   while (i < p->count || j < count) {
-    bool mine = j == count ||
-                (i < p->count && p->touches[i].first <= touches[j].first);
+    bool mine =
+        j == count || (i < p->count && p->touches[i].first <= touches[j].first);
     merge_one(&m, mine ? &p->touches[i++] : &touches[j++]);
   }
   free(p->touches);

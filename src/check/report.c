@@ -249,8 +249,8 @@ static void add_hint(text *t, const tps_report *r, const tps_origin *a,
   stream_name(one, sizeof one, &r->first, a, apart);
   stream_name(two, sizeof two, &r->second, b, apart);
   if (inside && a->stream == b->stream) {
-    add(t, "a wait in the capture between the streams on which the graph with "
-           "these two is a part");
+    add(t, "a wait between the launches of the graph that both come from, in "
+           "the capture");
     return;
   }
   if (b->kind == TPS_ORIGIN_HOST) {

@@ -20,7 +20,7 @@ typedef struct tps_report_side {
   const char *source; /* "" if not known, as line 0 */
   int line;           /* that queued it; of a graph's part: captured it */
   uint64_t stream;    /* id; of the host's: 0 */
-  char on[48];        /* "stream 2", "the default stream of sim:1", "the host" */
+  char on[48]; /* "stream 2", "the default stream of sim:1", "the host" */
   char launched[200]; /* "script.lua:12", of a graph's part; else "" */
 } tps_report_side;
 
@@ -30,8 +30,8 @@ typedef struct tps_report {
   atomic_int refs;
   _Atomic uint64_t count;
   uint64_t seen; /* the last time, of tps_report_now; under the lock */
-  char *text; /* lines, each ended by "\n"; owned */
-  char *hint; /* owned, or NULL */
+  char *text;    /* lines, each ended by "\n"; owned */
+  char *hint;    /* owned, or NULL */
   /* Of the order check: */
   tps_report_side first, second;
   const char *dtype;         /* of the buffer, or NULL */

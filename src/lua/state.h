@@ -86,7 +86,7 @@ typedef struct tps_lua {
   const void *meta[TPS_TYPE_COUNT];
   tps_lua_device *initial; /* its device, once looked up */
   bool strict;
-  unsigned checks;   /* check.c: started here, not stopped yet */
+  unsigned checks;      /* check.c: started here, not stopped yet */
   uint64_t check_began; /* tps_report_now then */
   bool gc_stress;  /* TPSTREAM_GC_STRESS=1: a full collection at every entry */
   bool fault_told; /* a device's fault has been raised in this state */
