@@ -144,7 +144,8 @@ print(#tp.check.reports())]])
     ]], nil, { TPSTREAM_SIM_DEVICES = 2 })
     assert.equal([[
 the default stream of sim:0; the default stream of sim:1
-nothing makes the default stream of sim:1 wait for that work of the default stream of sim:0
+nothing makes the default stream of sim:1 wait for that work of the default ]]
+    .. [[stream of sim:0
 tp.default_stream(1):wait_stream(tp.default_stream(0)) before demo.lua:5, or ]]
     .. [[e = tp.default_stream(0):record_event() after demo.lua:5 and ]]
     .. [[tp.default_stream(1):wait_event(e) before demo.lua:5
