@@ -81,6 +81,17 @@ describe("tp.run", function()
     assert.matches("tp.run inside a callback", message)
   end)
 
+  it("that fails in a coroutine leaves tasks to the next", function()
+    for _, drive in ipairs { tp.run, tp.poll } do
+      local co = coroutine.create(function()
+        tp.spawn(error, "no")
+        drive()
+      end)
+      assert.same({ false, "no" }, { coroutine.resume(co) })
+      assert.equal("fine", tp.run(function() return "fine" end))
+    end
+  end)
+
   it("works inside a coroutine", function()
     local co = coroutine.wrap(function()
       return tp.run(function()

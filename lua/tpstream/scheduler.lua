@@ -223,18 +223,32 @@ local function rearm()
   host.arm(at and at - host.now())
 end
 
-local GUARD = setmetatable({}, {
-  __close = function()
-    stepping, current = false, nil
-    if foreign then rearm() end
-  end,
-})
+local function stop_stepping()
+  stepping, current = false, nil
+  if foreign then rearm() end
+end
+
+local GUARD = setmetatable({}, { __close = stop_stepping })
+
+local function stopped(ok, ...)
+  stop_stepping()
+  if not ok then error((...), 0) end
+  return ...
+end
+
+-- Calls fn(...) between the start and the end of stepping. On the main coroutine an
+-- error keeps its traceback; another one that ends by an error closes nothing.
+local function stepped(fn, ...)
+  local _, main = running()
+  stepping = true
+  if not main then return stopped(pcall(fn, ...)) end
+  local _ <close> = GUARD
+  return fn(...)
+end
 
 function tp.poll()
   if stepping or current or host.calling() then return host.due() end
-  stepping = true
-  local _ <close> = GUARD
-  return step()
+  return stepped(step)
 end
 
 function tp.wakeup_fd()
@@ -279,12 +293,7 @@ local function idle()
   host.sleep(at and at - host.now())
 end
 
-function tp.run(fn, ...)
-  if current then misuse "tp.run inside a task (tp.await waits for another)" end
-  if stepping or host.calling() then misuse "tp.run inside a callback" end
-  if fn ~= nil then check_callable(fn, "run") end
-  stepping = true
-  local _ <close> = GUARD
+local function drive(fn, ...)
   local main = fn ~= nil and spawn(fn, ...)
   while live_count > 0 do
     step()
@@ -292,6 +301,13 @@ function tp.run(fn, ...)
   end
   surface()
   if main then return unpack(main.results, 1, main.results.n) end
+end
+
+function tp.run(fn, ...)
+  if current then misuse "tp.run inside a task (tp.await waits for another)" end
+  if stepping or host.calling() then misuse "tp.run inside a callback" end
+  if fn ~= nil then check_callable(fn, "run") end
+  return stepped(drive, fn, ...)
 end
 
 -- ---- methods ---------------------------------------------------------------
