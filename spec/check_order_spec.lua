@@ -436,6 +436,42 @@ describe("memory:", function()
     fine(copied(9))
   end)
 
+  it("rows of a copy leave out what is between them", function()
+    local function tiles(at, captured)
+      return function()
+        local s <close> = tp.Stream()
+        local t <close> = tp.Stream()
+        local m <close> = tp.zeros("u8", 16 * 16)
+        local a <close> = tp.zeros("u8", 16 * 8)
+        local b <close> = tp.zeros("u8", 16 * 8)
+        local function put(from, first, stream)
+          from:copy_to(m, { rows = 16, row_bytes = 8, to_pitch = 16, at = first,
+            stream = stream })
+        end
+        local g
+        tp.device():synchronize()
+        if captured then
+          g = tp.capture(s, function() put(a, 1) end)
+          g:launch(s)
+        else
+          put(a, 1, s)
+        end
+        put(b, at, t)
+        if g then g:close() end
+        tp.barrier(s, t)
+        m:copy_to(a, { rows = 16, row_bytes = 8, pitch = 16, first = 9, stream = s })
+        put(b, 1, t)
+      end
+    end
+    for _, captured in ipairs { false, true } do
+      fine(tiles(9, captured))
+      local r = misses("write/write", tiles(8, captured))
+      assert.equal(1, r[1].count)
+      assert.equal(8, r[1].buffer.first)
+      assert.equal(8, r[1].buffer.last)
+    end
+  end)
+
   it("the allocation and the constructor's filling come before everything", function()
     fine(function()
       local a <close> = tp.Stream()

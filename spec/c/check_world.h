@@ -69,7 +69,8 @@ static inline tps_op *new_op(const world *w, int s, tps_op_kind kind, int line,
   op->device_kind = TPS_SIM;
   op->stream = w->streams[s].id;
   op->line = line;
-  op->touches[0] = (tps_touch){w->memory.id, first, bytes, (uint8_t)access};
+  op->touches[0] =
+      (tps_touch){w->memory.id, first, bytes, (uint8_t)access, 0, 0};
   op->touch_count = 1;
   return op;
 }
@@ -91,7 +92,8 @@ static inline tps_op *launch(world *w, int s, int line) {
 }
 
 static inline void tell(world *w, tps_op *op, uint64_t first, uint64_t bytes) {
-  tps_touch touch = {0, w->memory.address + first, bytes, TPS_ACCESS_WRITE};
+  tps_touch touch = {0, w->memory.address + first, bytes, TPS_ACCESS_WRITE, 0,
+                     0};
   tps_order_touched(w->o, op, NULL, &touch, 1);
   tps_op_unref(op);
 }

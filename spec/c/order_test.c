@@ -90,7 +90,8 @@ static void queue_part(world *w, tps_op *part, tps_op *graph, bool body) {
 
 static void tell_part(world *w, tps_op *part, tps_op *graph, uint64_t first,
                       uint64_t bytes) {
-  tps_touch touch = {0, w->memory.address + first, bytes, TPS_ACCESS_WRITE};
+  tps_touch touch = {0, w->memory.address + first, bytes, TPS_ACCESS_WRITE, 0,
+                     0};
   tps_order_touched(w->o, part, graph, &touch, 1);
 }
 
@@ -246,8 +247,8 @@ static void turns_are_kept_as_one(void **state) {
   queue_part(&w, part, graph, true);
   for (unsigned i = 0; i < 1000; i++) {
     uint64_t at = w.memory.address + 4u * (i * 7 % 16);
-    tps_touch touches[] = {{0, at, 4, TPS_ACCESS_READ},
-                           {0, at, 4, TPS_ACCESS_WRITE}};
+    tps_touch touches[] = {{0, at, 4, TPS_ACCESS_READ, 0, 0},
+                           {0, at, 4, TPS_ACCESS_WRITE, 0, 0}};
     tps_order_touched(w.o, part, graph, touches, 2);
   }
   assert_int_equal(w.o->first->count, 2); /* one of each, of all 64 bytes */

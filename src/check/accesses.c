@@ -11,10 +11,15 @@
 
 /* ---- the test ------------------------------------------------------------ */
 
+#define TOLD 8u
+
 typedef struct testing {
   tps_order *o;
   const tps_pending *p;
   tps_access_try attempt;
+  const tps_origin
+      *told[TOLD]; /* the operations it has no order with, the latest */
+  unsigned count;
 } testing;
 
 static bool in_order(const tps_pending *p, const tps_visit *before) {
@@ -23,8 +28,12 @@ static bool in_order(const tps_pending *p, const tps_visit *before) {
          tps_clock_covers(p->host, before->lane, before->seq);
 }
 
-static void report(const testing *t, const tps_visit *before, uint64_t first,
+/* Two operations are told of once, whatever they have in common. */
+static void report(testing *t, const tps_visit *before, uint64_t first,
                    uint64_t end) {
+  for (unsigned i = 0; i < TOLD; i++)
+    if (t->told[i] == before->origin) return;
+  t->told[t->count++ % TOLD] = before->origin;
   if (!tps_order_report(t->o, before, &t->attempt, first, end))
     t->o->broken = true;
 }
@@ -33,7 +42,7 @@ static void report(const testing *t, const tps_visit *before, uint64_t first,
  * it after that. */
 static void test(void *data, const tps_span *span, uint64_t first,
                  uint64_t end) {
-  const testing *t = data;
+  testing *t = data;
   uint8_t access = t->attempt.access;
   bool direct = true;
   for (uint32_t i = 0; i < span->count && direct; i++)
@@ -69,9 +78,24 @@ static tps_place *unknown_place(tps_order *o, uint64_t memory) {
   return place;
 }
 
+static void access_bytes(testing *t, tps_spans *spans, uint64_t first,
+                         uint64_t end) {
+  const tps_pending *p = t->p;
+  tps_spans_look(spans, first, end, test, t);
+  if (p->visit.origin->kind == TPS_ORIGIN_HOST)
+    return; /* what is queued later comes after it anyhow */
+  tps_visit visit = p->visit;
+  visit.access = t->attempt.access;
+  uint8_t how = visit.access & (TPS_ACCESS_WRITE | TPS_ACCESS_STRONG);
+  bool fine = how == TPS_ACCESS_WRITE
+                  ? tps_spans_write(spans, first, end, &visit)
+                  : tps_spans_add(spans, first, end, &visit, covered, p->host);
+  if (!fine) t->o->broken = true;
+}
+
 /* What a device tells of has no memory, but an address. */
-static void access_memory(tps_order *o, const tps_pending *p,
-                          const tps_touch *touch) {
+static void access_memory(testing *t, const tps_touch *touch) {
+  tps_order *o = t->o;
   const tps_place *place = NULL;
   if (touch->bytes == 0 || touch->access == TPS_ACCESS_NONE) return;
   if (touch->memory != 0) {
@@ -83,17 +107,10 @@ static void access_memory(tps_order *o, const tps_pending *p,
       &o->spans[place != NULL ? place->space : (uint8_t)TPS_SPACE_SIM];
   uint64_t first = touch->first + (place != NULL ? place->address : 0);
   uint64_t end = first + touch->bytes;
-  testing t = {o, p, {&p->visit, place, touch->access}};
-  tps_spans_look(spans, first, end, test, &t);
-  if (p->visit.origin->kind == TPS_ORIGIN_HOST)
-    return; /* what is queued later comes after it anyhow */
-  tps_visit visit = p->visit;
-  visit.access = touch->access;
-  uint8_t how = visit.access & (TPS_ACCESS_WRITE | TPS_ACCESS_STRONG);
-  bool fine = how == TPS_ACCESS_WRITE
-                  ? tps_spans_write(spans, first, end, &visit)
-                  : tps_spans_add(spans, first, end, &visit, covered, p->host);
-  if (!fine) o->broken = true;
+  t->attempt = (tps_access_try){&t->p->visit, place, touch->access};
+  if (touch->row == 0) access_bytes(t, spans, first, end);
+  for (; touch->row > 0 && first < end; first += touch->pitch)
+    access_bytes(t, spans, first, first + touch->row);
 }
 
 /* A view of a variable ends before the variable does. */
@@ -102,17 +119,19 @@ static void clear_memory(tps_order *o, uint64_t memory, int what) {
   if (place == NULL ||
       (what == TPS_PENDING_FORGET && place->kind == TPS_MEMORY_BORROWED))
     return;
-  if (place->bytes > 0)
-    tps_spans_clear(&o->spans[place->space], place->address,
-                    place->address + place->bytes);
+  if (place->bytes > 0 &&
+      !tps_spans_clear(&o->spans[place->space], place->address,
+                       place->address + place->bytes))
+    o->broken = true;
 }
 
 /* One touch of the host's after the other, if it stands for several. */
 static void access_again(tps_order *o, const tps_pending *p) {
   tps_touch touch = p->touches[0];
   for (uint64_t i = 0; i < p->again; i++) {
+    testing t = {.o = o, .p = p};
     touch.first += p->step;
-    access_memory(o, p, &touch);
+    access_memory(&t, &touch);
   }
 }
 
@@ -122,7 +141,8 @@ void tps_access_run(tps_order *o, const tps_pending *p) {
   if (p->what == TPS_PENDING_FORGET) free(tps_table_take(&o->places, memory));
   if (p->what != TPS_PENDING_OP || p->visit.origin->refused || o->broken)
     return;
-  for (uint32_t i = 0; i < p->count; i++) access_memory(o, p, &p->touches[i]);
+  testing t = {.o = o, .p = p};
+  for (uint32_t i = 0; i < p->count; i++) access_memory(&t, &p->touches[i]);
   if (p->again > 0) access_again(o, p);
 }
 
@@ -134,7 +154,7 @@ bool tps_access_is_told(const tps_order *o, const tps_touch *touch) {
 /* ---- memory -------------------------------------------------------------- */
 
 static void change_later(tps_order *o, int what, uint64_t memory) {
-  tps_touch touch = {memory, 0, 0, TPS_ACCESS_NONE};
+  tps_touch touch = {.memory = memory};
   tps_pending p = {.ready = true, .touches = &touch, .count = 1};
   p.what = what;
   tps_pending_take(o, &p);

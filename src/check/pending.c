@@ -293,7 +293,7 @@ void tps_order_host(tps_order *o, const tps_memory *memory, uint64_t first,
                        .source = site->source,
                        .launch_source = "",
                        .line = site->line};
-  tps_touch touch = {memory->id, first, bytes, (uint8_t)access};
+  tps_touch touch = {memory->id, first, bytes, (uint8_t)access, 0, 0};
   tps_pending p = {.what = TPS_PENDING_OP,
                    .ready = true,
                    .visit = {.origin = &origin, .lane = UINT32_MAX},

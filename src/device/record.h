@@ -51,7 +51,8 @@ typedef enum tps_route {
 typedef struct tps_touch {
   uint64_t memory; /* id of the allocation, unique in the process */
   uint64_t first, bytes;
-  uint8_t access; /* tps_access */
+  uint8_t access;      /* tps_access */
+  uint32_t row, pitch; /* of each `pitch` bytes the first `row`; 0: all bytes */
 } tps_touch;
 
 typedef struct tps_op tps_op;

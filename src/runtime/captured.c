@@ -136,6 +136,7 @@ int tps_capture_copy(tps_stream *stream, const tps_use *to, const tps_use *from,
   if (code != 0) return code;
   tps_op_set_copy(m.node->op, to->memory, from->memory,
                   rows->count * rows->bytes);
+  tps_op_set_rows(m.node->op, rows);
   m.node->u.copy.to = to->memory->address + to->first;
   m.node->u.copy.from = from->memory->address + from->first;
   m.node->u.copy.rows = *rows;

@@ -122,6 +122,7 @@ static int queue(const job *j, tps_error *err) {
   TPS_TRY(out, tps_op_touch(op, j->to, j->to_first, to_span(j),
                             TPS_ACCESS_WRITE, err));
   tps_op_set_copy(op, j->to, j->from, j->rows.count * j->rows.bytes);
+  tps_op_set_rows(op, &j->rows);
   tps_op_announce(op, stream);
   code = hand_over(j, op, err);
   if (code == 0) {

@@ -127,7 +127,7 @@ static int set_touches(tps_op *op, const tps_keep *keep, tps_error *err) {
   for (uint32_t i = 0; i < keep->use_count; i++) {
     const tps_use *use = &keep->uses[i];
     op->touches[i] =
-        (tps_touch){use->memory->id, use->first, use->bytes, use->access};
+        (tps_touch){use->memory->id, use->first, use->bytes, use->access, 0, 0};
   }
   return 0;
 }

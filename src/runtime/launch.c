@@ -95,7 +95,7 @@ static int note_uses(tps_op *op, const tps_use *uses, uint32_t count,
   for (uint32_t i = 0; i < count; i++) {
     const tps_use *use = &uses[i];
     op->touches[i] =
-        (tps_touch){use->memory->id, use->first, use->bytes, use->access};
+        (tps_touch){use->memory->id, use->first, use->bytes, use->access, 0, 0};
     tps_uses_set(use->memory, op->seq);
   }
   op->touch_count = count;

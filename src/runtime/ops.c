@@ -89,7 +89,7 @@ int tps_op_touch(tps_op *op, const tps_memory *memory, uint64_t first,
     return tps_fail(err, TPS_NO_HOST_MEMORY, "out of host memory");
   if (access != TPS_ACCESS_NONE) tps_memory_changed(memory, TPS_MEMORY_USED);
   op->touches[op->touch_count++] =
-      (tps_touch){memory->id, first, bytes, (uint8_t)access};
+      (tps_touch){memory->id, first, bytes, (uint8_t)access, 0, 0};
   return 0;
 }
 
@@ -107,4 +107,16 @@ void tps_op_set_copy(tps_op *op, const tps_memory *to, const tps_memory *from,
                      uint64_t bytes) {
   op->bytes = bytes;
   op->route = (uint8_t)route(to, from);
+}
+
+static void set_rows(tps_touch *touch, const tps_rows *rows, uint64_t pitch) {
+  if (pitch == rows->bytes) return;
+  touch->row = (uint32_t)rows->bytes;
+  touch->pitch = (uint32_t)pitch;
+}
+
+void tps_op_set_rows(tps_op *op, const tps_rows *rows) {
+  if (rows->count == 1) return; /* the pitches of others fit in 31 bits */
+  set_rows(&op->touches[0], rows, rows->from_pitch);
+  set_rows(&op->touches[1], rows, rows->to_pitch);
 }

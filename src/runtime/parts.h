@@ -174,6 +174,8 @@ int tps_op_touch(tps_op *op, const tps_memory *memory, uint64_t first,
 /* What a copy moves, and between what; NULL: the host's memory. */
 void tps_op_set_copy(tps_op *op, const tps_memory *to, const tps_memory *from,
                      uint64_t bytes);
+/* What of its two touches, from and to, the copy leaves out. */
+void tps_op_set_rows(tps_op *op, const tps_rows *rows);
 TPS_COLD void tps_observe_queued(tps_op *op, const tps_stream *stream);
 TPS_COLD void tps_observe_launching(tps_op *op, const tps_stream *stream,
                                     const tps_graph *graph,

@@ -198,7 +198,7 @@ static void add(pieces *o, uint64_t first, uint64_t bytes, uint8_t access) {
     last->bytes = first + bytes - last->first;
     last->access = tps_access_join(last->access, access);
   } else if (make_room(o)) {
-    o->list[o->count++] = (tps_touch){0, first, bytes, access};
+    o->list[o->count++] = (tps_touch){0, first, bytes, access, 0, 0};
   }
 }
 
