@@ -216,7 +216,7 @@ static bool is_due(const async_queue *q, const async_op *op, uint32_t lanes,
   return kept == UINT32_MAX || (uint64_t)op->group + kept < groups[op->lane];
 }
 
-/* imm: 1 of bulk copies; count of groups in f */
+/* imm: WAIT_BULK and WAIT_READ; count of groups in f */
 HANDLER(async_wait) {
   async_queue *q = e->warp->async;
   uint32_t left = 0;
@@ -224,7 +224,7 @@ HANDLER(async_wait) {
   if (!q || q->count == 0) return i + 1;
   for (uint32_t k = 0; k < q->count; k++) {
     async_op op = q->ops[k];
-    if (is_due(q, &op, mask, i->imm, i->f)) perform(e, &op);
+    if (is_due(q, &op, mask, i->imm & WAIT_BULK, i->f)) perform(e, &op);
     else q->ops[left++] = op;
   }
   q->count = left;

@@ -58,6 +58,10 @@ typedef enum async_kind {
   ASYNC_BULK    /* cp.async.bulk, cp.reduce.async.bulk */
 } async_kind;
 
+/* Of a wait for groups of copies: bulk copies; until their sources have been read,
+ * which means the same to those who copy. */
+enum { WAIT_BULK = 1, WAIT_READ = 2 };
+
 /* Of a warp, in the order of issue. */
 typedef struct async_queue {
   async_op *ops;
@@ -95,6 +99,9 @@ void tps_sim_mbarrier_expect_one(struct engine *e, const struct insn *i,
 /* The object at an address of a space, or a fault. */
 uint64_t *tps_sim_mbarrier_at(struct engine *e, const struct insn *i,
                               unsigned lane, uint8_t space, uint64_t address);
+/* Whether the phase that a wait's lane asks for has ended, by the object's bits. */
+bool tps_sim_mbarrier_has_ended(struct engine *e, const struct insn *i,
+                                unsigned lane, uint64_t object);
 /* What a waiting group waits for, in words. */
 int tps_sim_mbarrier_describe(struct engine *e, const struct warp *w,
                               const struct group *g, char *text, size_t size);

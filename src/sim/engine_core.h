@@ -504,6 +504,8 @@ void tps_sim_grid_check(engine *e);
  * engine_watch.h's watch_sync has it. */
 void tps_sim_watch_sync(engine *e, unsigned what, uint32_t lanes,
                         unsigned number);
+/* The same: a phase of the mbarrier has ended. */
+void tps_sim_watch_phase(engine *e, const uint64_t *object);
 
 /* --- engine_block.c ------------------------------------------------------ */
 

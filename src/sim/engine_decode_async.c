@@ -82,7 +82,8 @@ static bool group_wait(builder *b) {
     kept = (uint32_t)opd(b, 0)->value;
   }
   insn *i = tps_sim_emit(b, H_async_wait);
-  i->imm = has(b, TPS_PTX_M_BULK);
+  i->imm = (has(b, TPS_PTX_M_BULK) ? WAIT_BULK : 0) |
+           (has(b, TPS_PTX_M_READ) ? WAIT_READ : 0);
   i->f = kept;
   return true;
 }

@@ -93,6 +93,7 @@ static void write(engine *e, uint64_t *object, state s) {
   }
   *object = pack(s);
   if (!over) return;
+  if (e->launch->watch) tps_sim_watch_phase(e, object);
   e->block->cluster->phases++;
   tps_sim_cluster_wake(e->block->cluster, WAIT_MBARRIER);
 }
@@ -207,11 +208,16 @@ HANDLER(mbarrier_pending) {
 
 /* --- waiting ------------------------------------------------------------- */
 
-/* Whether the phase of the state or the parity has ended. */
-static bool has_ended(engine *e, const insn *i, unsigned l) {
-  bool now = read(e, i, l, object_of(e, i, l)).phase;
+bool tps_sim_mbarrier_has_ended(engine *e, const insn *i, unsigned l,
+                                uint64_t object) {
+  bool now = unpack(object).phase;
   if (i->imm & PARITY) return now != (row32(e, i->b)[l] & 1);
   return now != unpack(row64(e, i->b)[l]).phase;
+}
+
+static bool has_ended(engine *e, const insn *i, unsigned l) {
+  state s = read(e, i, l, object_of(e, i, l));
+  return tps_sim_mbarrier_has_ended(e, i, l, pack(s));
 }
 
 /* The lanes that have got through and those that the guard excludes go on; the

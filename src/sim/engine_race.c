@@ -86,54 +86,87 @@ static race_memory *memory_of(race_block *b, const touch *t) {
   return m;
 }
 
-/* The shadow of a block's shared memory; the block may be another one of the
- * cluster. */
-static race_block *owner_of(race_block *b, const touch *t) {
-  const struct tps_sim_watch *w = t->owner->launch->watch;
-  for (uint32_t k = 0; k < w->count; k++)
-    if (w->states[k] == b->launch) return t->owner->watch->states[k];
-  return b;
+race_block *tps_sim_race_of(const race_block *b,
+                            const struct tps_sim_block *block) {
+  return tps_sim_watch_state(block, b->launch);
 }
 
-/* One lane's, as they come. */
-static bool is_copy(const touch *t) {
-  return t->i->op == H_async_copy && t->kind == WATCH_STORE &&
-         t->place == WATCH_SHARED;
+/* The shadow of what is touched; marks in it that are older than `least` are of
+ * others. NULL: it can't be followed. */
+static race_memory *shadow_of(race_block *b, const touch *t, uint32_t *least) {
+  *least = b->launch->first + 1;
+  if (b->launch->now == UINT32_MAX) return NULL; /* it counts no further */
+  if (t->place != WATCH_SHARED) return memory_of(b, t);
+  const race_block *owner =
+      t->owner == b->block ? b : tps_sim_race_of(b, t->owner);
+  *least = owner->birth;
+  return owner->shared;
+}
+
+static void look(race_block *b, const touch *t, race_memory *m, uint32_t least,
+                 uint32_t told) {
+  const struct tps_sim_kernel *kernel = b->block->launch->kernel;
+  visit v = {.r = b->launch, .b = b, .t = t, .least = least, .told = told};
+  v.strong = t->order & WATCH_STRONG;
+  v.mark.now = b->launch->now;
+  v.mark.warp = b->first_warp + t->e->warp->index;
+  v.mark.who = (uint32_t)(t->i - kernel->insns) << MARK_INSN;
+  if (t->kind == WATCH_UPDATE) v.mark.who |= MARK_UPDATE;
+  if (t->order & WATCH_ASYNC && tps_sim_race_issue(b, t, m))
+    v.mark.who |= MARK_FLYING;
+  tps_sim_race_run(&v, m);
+}
+
+/* Lanes for which the phase has ended acquire, and know of its copies. */
+static void look_at_wait(race_block *b, const touch *t, race_memory *m,
+                         uint32_t least) {
+  touch part = *t;
+  uint32_t passed = 0, told = 0;
+  for (uint32_t left = t->lanes; left; left &= left - 1) {
+    unsigned l = (unsigned)__builtin_ctz(left);
+    const unsigned char *object = t->host + t->at[l];
+    uint64_t bits;
+    memcpy(&bits, object, sizeof bits);
+    if (!tps_sim_mbarrier_has_ended(t->e, t->i, l, bits)) continue;
+    passed |= 1u << l;
+    uint32_t now = tps_sim_race_told(b, object);
+    if (now) told = now;
+  }
+  part.lanes = passed;
+  if (passed) look(b, &part, m, least, told);
+  part.lanes = t->lanes & ~passed;
+  part.order &= (uint8_t)~WATCH_ACQUIRES;
+  if (part.lanes) look(b, &part, m, least, 0);
+}
+
+static void attach(race_block *b, const touch *t) {
+  for (uint32_t left = t->lanes; left; left &= left - 1) {
+    unsigned l = (unsigned)__builtin_ctz(left);
+    tps_sim_race_attach(b, t->e->warp, l, t->host + t->at[l]);
+  }
 }
 
 static void on_touch(void *launch, void *block, const touch *t) {
   race_block *b = block;
-  race_memory *m;
-  uint32_t least = b->launch->first + 1;
+  uint32_t least;
   (void)launch;
   if (t->place == WATCH_LOCAL || t->i->op == H_tex || t->i->op == H_tld4)
     return;
-  if (t->place == WATCH_SHARED) {
-    const race_block *owner = t->owner == b->block ? b : owner_of(b, t);
-    m = owner->shared;
-    least = owner->birth;
-  } else {
-    m = memory_of(b, t);
-  }
-  if (!m || b->launch->now == UINT32_MAX) { /* it counts no further */
+  race_memory *m = shadow_of(b, t, &least);
+  if (!m) {
     b->launch->unseen = true;
     return;
   }
-  if (t->i->op == H_async_arrive) /* it waits for them itself */
-    tps_sim_race_land(b, t->e->warp, t->lanes, UINT32_MAX);
+  if (t->i->op == H_async_arrive) attach(b, t);
   if (t->order & WATCH_RELEASES)
     tps_sim_race_sync(b, t->e, SYNC_FENCE, t->lanes, 0);
-  visit v = {.r = b->launch, .b = b, .t = t, .least = least};
-  const struct tps_sim_kernel *kernel = b->block->launch->kernel;
-  uint32_t insn = (uint32_t)(t->i - kernel->insns);
-  v.strong = t->order & WATCH_STRONG;
-  v.mark.now = b->launch->now;
-  v.mark.warp = b->first_warp + t->e->warp->index;
-  v.mark.who = insn << MARK_INSN;
-  if (t->kind == WATCH_UPDATE) v.mark.who |= MARK_UPDATE;
-  if (is_copy(t) && tps_sim_race_issue(b, t, (unsigned)__builtin_ctz(t->lanes)))
-    v.mark.who |= MARK_FLYING;
-  tps_sim_race_run(&v, m);
+  if (t->i->op == H_mbarrier_wait) look_at_wait(b, t, m, least);
+  else look(b, t, m, least, 0);
+}
+
+static void on_phase(void *launch, void *block, const void *object) {
+  (void)launch;
+  tps_sim_race_phase(block, object);
 }
 
 static void on_sync(void *launch, void *block, engine *e, watch_sync what,
@@ -151,4 +184,5 @@ const watch_part tps_sim_race = {.wants = TPS_WATCH_RACE,
                                  .block_begin = block_begin,
                                  .block_free = block_free,
                                  .touch = on_touch,
-                                 .sync = on_sync};
+                                 .sync = on_sync,
+                                 .phase = on_phase};

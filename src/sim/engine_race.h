@@ -20,6 +20,9 @@
  *   done before, not the releasing thread alone: right programs are never
  *   accused, but between blocks and threads that use fences some races go
  *   unseen.
+ * - What an asynchronous copy reads and writes is known to nobody until its end has
+ *   been waited for: by its own thread for a group, after which it is that thread's
+ *   access; or by any for a phase of an mbarrier, who acquires it.
  *
  * The turns of such a launch's blocks don't overlap in time.
  */
@@ -41,8 +44,12 @@ enum {
   MARK_LANE = 31,
   MARK_UPDATE = 32,  /* of a strong write: an atomic operation */
   MARK_SEVERAL = 64, /* of a read: other lanes of the warp as well */
-  MARK_FLYING = 128, /* of a write: a copy that may take effect later */
-  MARK_INSN = 8      /* bits below the instruction's number */
+  MARK_FLYING =
+      128, /* a copy that may not have taken place yet: nobody knows */
+  MARK_TOLD =
+      256,      /* one that has, as an mbarrier tells: known to those who have
+                        acquired it, not to its thread as such */
+  MARK_INSN = 9 /* bits below the instruction's number */
 };
 
 static inline uint32_t mark_lane(const mark *m) { return m->who & MARK_LANE; }
@@ -124,17 +131,30 @@ typedef struct race {
 
 /* --- a block ------------------------------------------------------------- */
 
-/* Copies by cp.async that a warp has not waited for: nobody knows of their writes,
- * not even the thread that issued them. */
+/* What a copy reads or writes that nobody has waited for. Its thread is of the
+ * warp that has the list. */
 typedef struct flight {
-  uint32_t at, group; /* in shared memory; of the lane */
-  uint8_t bytes, lane;
+  race_memory *memory;
+  uint64_t at;
+  uint32_t bytes;
+  uint32_t now, group; /* of its marks; of the lane */
+  const void *object;  /* the mbarrier that tells its end, or NULL */
+  uint8_t lane;
+  bool bulk;
+  bool reads; /* it is the source */
+  bool over;  /* the mbarrier's phase has ended */
+  bool
+      landed; /* its thread has waited by itself, the mbarrier is yet to tell */
 } flight;
 
 typedef struct flights {
   flight *list;
   uint32_t count, capacity;
-  uint32_t groups[LANES]; /* begun by each lane */
+  uint32_t told;                              /* that have an mbarrier */
+  uint32_t groups[LANES], bulk_groups[LANES]; /* begun by each lane */
+  uint32_t
+      landed[LANES]; /* what knows of each lane's small copies that an mbarrier
+                             has told of */
 } flights;
 
 /* What those who have arrived at a barrier know. */
@@ -152,8 +172,8 @@ typedef struct race_block {
   uint32_t all; /* everybody knows what the block did before */
   uint32_t all_acquired, all_released;
   bool own_acquired, own_released; /* some thread more than that */
-  uint32_t cluster;         /* latest arrival at the cluster's barrier, if the
-                               block has rank 0 */
+  uint32_t cluster[2]; /* latest arrival at the cluster's barrier in each of two
+                          phases, if the block has rank 0 */
   uint32_t together[32];    /* of each warp: all lanes know of each other … */
   uint32_t (*lanes)[LANES]; /* … and each of some; NULL: nothing more */
   uint32_t (*warps)[32];    /* what each knows of each warp, or NULL */
@@ -188,10 +208,15 @@ bool tps_sim_race_knows(const race_block *b, uint32_t self, const mark *m);
 void tps_sim_race_begin(race_block *b);
 void tps_sim_race_sync(race_block *b, engine *e, watch_sync what,
                        uint32_t lanes, unsigned number);
+/* Another block's part of the launch, one of the cluster. */
+race_block *tps_sim_race_of(const race_block *b,
+                            const struct tps_sim_block *block);
 /* A strong access of a thread to the cell of `at`, the part that acquires and
  * the part that releases. */
 void tps_sim_race_acquire(race_block *b, uint32_t self, const release *at);
 void tps_sim_race_release(race_block *b, uint32_t self, release *at);
+/* Leaves a number there that is nobody's own. */
+void tps_sim_race_leave(release *at, uint32_t now);
 static inline uint32_t tps_sim_race_step(race *r) {
   return r->now < UINT32_MAX ? ++r->now : r->now;
 }
@@ -200,12 +225,21 @@ static inline uint32_t tps_sim_race_step(race *r) {
 
 /* A lane of the running warp has issued a copy; false: not kept, it counts as
  * done. */
-bool tps_sim_race_issue(race_block *b, const touch *t, unsigned lane);
-/* Its lanes' copies become writes of theirs, but for the latest `kept` groups;
- * UINT32_MAX: all of them, those in no group as well. */
+bool tps_sim_race_issue(race_block *b, const touch *t, race_memory *m);
+/* Its lanes' copies are waited for, as `what` has it, but for the latest `kept`
+ * groups; UINT32_MAX: all of them, those in no group as well. */
 void tps_sim_race_land(race_block *b, const warp *w, uint32_t lanes,
-                       uint32_t kept);
-void tps_sim_race_group(race_block *b, const warp *w, uint32_t lanes);
+                       watch_sync what, uint32_t kept);
+void tps_sim_race_group(race_block *b, const warp *w, uint32_t lanes,
+                        bool bulk);
+/* An mbarrier will tell the end of the lane's copies by cp.async. */
+void tps_sim_race_attach(race_block *b, const warp *w, unsigned lane,
+                         const void *object);
+/* A phase of the mbarrier has ended. */
+void tps_sim_race_phase(race_block *b, const void *object);
+/* Somebody has waited for it: who acquires the number returned knows of the copies;
+ * 0: there were none. */
+uint32_t tps_sim_race_told(race_block *b, const void *object);
 void tps_sim_race_copies_begin(race_block *b);
 void tps_sim_race_copies_free(race_block *b);
 
@@ -220,6 +254,7 @@ typedef struct visit {
   bool strong;
   uint32_t self;  /* thread in the block */
   uint32_t least; /* marks before it are of others */
+  uint32_t told;  /* to be left at an mbarrier's place, or 0 */
   uint64_t at;    /* the first byte of the cell … */
   unsigned bytes; /* … and how many it stands for */
 } visit;

@@ -71,9 +71,8 @@ static bool conflicts(const visit *v, const mark *m) {
 
 static void against_write(const visit *v, const mark *m) {
   if (!conflicts(v, m)) return;
-  if (v->t->kind == WATCH_STORE && !(m->who & MARK_UPDATE) &&
-      is_same_value(v, m))
-    return;
+  bool plain = !(m->who & (MARK_UPDATE | MARK_FLYING));
+  if (v->t->kind == WATCH_STORE && plain && is_same_value(v, m)) return;
   tps_sim_race_note(v->r, m, m->who & MARK_UPDATE ? WATCH_UPDATE : WATCH_STORE,
                     v->t, mark_lane(&v->mark), v->at);
 }
@@ -83,16 +82,25 @@ static void against_read(const visit *v, const mark *m) {
     tps_sim_race_note(v->r, m, WATCH_LOAD, v->t, mark_lane(&v->mark), v->at);
 }
 
+/* Whether the second of two reads makes room for the first, a third one being there.
+ * A copy under way stays, since nothing but the wait for it makes it known. */
+static bool gives_way(const visit *v, mark second, mark first) {
+  if (second.now < v->least) return true;
+  if (second.who & MARK_FLYING) return false;
+  return first.warp != v->mark.warp || first.who & MARK_FLYING;
+}
+
 /* Keeps two reads that don't know of each other, of two warps if there are. */
 static void leave_read(const visit *v, race_chunk *c, unsigned k) {
   mark new = v->mark, old = mark_at(&c->reads[0], k);
-  if (old.warp == new.warp && old.now == new.now) {
+  bool flies = (old.who | new.who) & MARK_FLYING;
+  if (old.warp == new.warp && old.now == new.now && !flies) {
     if ((old.who ^ new.who) & MARK_LANE || old.who & MARK_SEVERAL)
       new.who |= MARK_SEVERAL;
   } else if (old.now >= v->least && !tps_sim_race_knows(v->b, v->self, &old) &&
              tps_sim_race_second(v->r, c)) {
     /* of more than two the oldest gives way */
-    if (old.warp != new.warp || c->reads[1].now[k] < v->least)
+    if (gives_way(v, mark_at(&c->reads[1], k), old))
       mark_put(&c->reads[1], k, old);
   }
   mark_put(&c->reads[0], k, new);
@@ -145,6 +153,7 @@ void tps_sim_race_visit(const visit *v, race_chunk *c, unsigned k) {
 void tps_sim_race_order(const visit *v, race_chunk *c, unsigned k) {
   release *at = &c->strong[k].release;
   if (at->now < v->least) memset(at, 0, sizeof *at);
+  if (v->told) tps_sim_race_leave(at, v->told);
   if (v->t->order & WATCH_ACQUIRES && at->now)
     tps_sim_race_acquire(v->b, v->self, at);
   if (v->t->kind != WATCH_LOAD) tps_sim_race_release(v->b, v->self, at);

@@ -29,8 +29,9 @@ static inline truth is_known(const cells *n, mark m, unsigned j) {
   truth inside = less(m.warp - n->first, n->warps) & less(m.now, n->all);
   truth met =
       same(m.who & (MARK_LANE | MARK_SEVERAL), self) | less(m.now, n->together);
-  truth known =
-      less(m.now, n->acquired) | inside | (same(m.warp, n->mark.warp) & met);
+  truth own = same(m.who & MARK_TOLD, 0);
+  truth known = less(m.now, n->acquired) |
+                (own & (inside | (same(m.warp, n->mark.warp) & met)));
   return less(m.now, n->least) | (done & known);
 }
 
@@ -45,16 +46,23 @@ static inline bool all_known(const cells *n, const marks *m) {
   return known != 0;
 }
 
+static inline truth flies(uint32_t who) {
+  return 1 ^ same(who & MARK_FLYING, 0);
+}
+
 /* Whether the same warp has read at the same time. */
-static inline truth is_same(const cells *n, uint32_t now, uint32_t warp) {
-  return same(warp, n->mark.warp) & same(now, n->mark.now);
+static inline truth is_same(const cells *n, mark m) {
+  return same(m.warp, n->mark.warp) & same(m.now, n->mark.now) &
+         (1 ^ flies(m.who));
 }
 
 /* What the second list of reads keeps, as leave_read of engine_race_cell.c. */
 static inline truth is_kept(const cells *n, mark m, uint32_t older,
-                            unsigned j) {
-  truth full = same(m.warp, n->mark.warp) & (1 ^ less(older, n->least));
-  return 1 ^ (is_same(n, m.now, m.warp) | full | is_known(n, m, j));
+                            uint32_t older_who, unsigned j) {
+  truth taken = 1 ^ less(older, n->least), flying = flies(m.who);
+  truth full =
+      taken & ((same(m.warp, n->mark.warp) & (1 ^ flying)) | flies(older_who));
+  return 1 ^ (is_same(n, m) | full | is_known(n, m, j));
 }
 
 static inline void keep_reads(const cells *n) {
@@ -65,7 +73,7 @@ static inline void keep_reads(const cells *n) {
   uint32_t *older_who = m[1].who + n->k;
   EACH_CELL(n) {
     mark v = {now[j], warp[j], who[j]};
-    truth keep = is_kept(n, v, older[j], j);
+    truth keep = is_kept(n, v, older[j], older_who[j], j);
     older[j] = keep ? v.now : older[j];
     older_warp[j] = keep ? v.warp : older_warp[j];
     older_who[j] = keep ? v.who : older_who[j];
@@ -79,7 +87,7 @@ static inline bool any_kept(const cells *n) {
   truth any = 0;
   EACH_CELL(n) {
     mark v = {now[j], warp[j], who[j]};
-    any |= is_kept(n, v, 0, j);
+    any |= is_kept(n, v, 0, 0, j);
   }
   return any != 0;
 }
@@ -90,7 +98,8 @@ static inline void leave_reads(const cells *n) {
   EACH_CELL(n) {
     uint32_t self = n->lane + (j >> n->per);
     truth alone = same(who[j] & (MARK_LANE | MARK_SEVERAL), self);
-    truth several = is_same(n, now[j], warp[j]) & (1 ^ alone);
+    mark v = {now[j], warp[j], who[j]};
+    truth several = is_same(n, v) & (1 ^ alone);
     now[j] = n->mark.now;
     warp[j] = n->mark.warp;
     who[j] = n->mark.who | self | several * MARK_SEVERAL;

@@ -42,6 +42,7 @@ bool tps_sim_race_knows(const race_block *b, uint32_t self, const mark *m) {
   if (m->who & MARK_FLYING) return false;
   if (m->now < b->all_acquired) return true;
   if (b->own_acquired && m->now < b->acquired[self]) return true;
+  if (m->who & MARK_TOLD) return false;
   uint32_t warp = m->warp - b->first_warp;
   if (warp >= b->block->launch->warps) return false;
   if (m->now < b->all) return true;
@@ -55,7 +56,8 @@ void tps_sim_race_begin(race_block *b) {
   size_t threads = threads_of(b);
   b->birth = tps_sim_race_step(b->launch);
   b->first_warp = (uint32_t)(b->block->index * b->block->launch->warps);
-  b->all = b->all_acquired = b->all_released = b->cluster = 0;
+  b->all = b->all_acquired = b->all_released = 0;
+  b->cluster[0] = b->cluster[1] = 0;
   b->own_acquired = b->own_released = false;
   memset(b->together, 0, sizeof b->together);
   memset(b->arrivals, 0, sizeof b->arrivals);
@@ -81,9 +83,7 @@ void tps_sim_race_acquire(race_block *b, uint32_t self, const release *at) {
   b->own_acquired = true;
 }
 
-void tps_sim_race_release(race_block *b, uint32_t self, release *at) {
-  uint32_t thread = b->first_warp * LANES + self, now = released_by(b, self);
-  if (now == 0) return;
+static void leave_number(release *at, uint32_t thread, uint32_t now) {
   if (at->thread == thread || at->now == 0) {
     at->thread = thread;
     raise(&at->now, now);
@@ -94,6 +94,15 @@ void tps_sim_race_release(race_block *b, uint32_t self, release *at) {
     at->now = now;
     at->thread = thread;
   }
+}
+
+void tps_sim_race_release(race_block *b, uint32_t self, release *at) {
+  uint32_t now = released_by(b, self);
+  if (now != 0) leave_number(at, b->first_warp * LANES + self, now);
+}
+
+void tps_sim_race_leave(release *at, uint32_t now) {
+  leave_number(at, UINT32_MAX, now);
 }
 
 static void fence(race_block *b, uint32_t warp, uint32_t lanes) {
@@ -210,23 +219,18 @@ static void let_go(race_block *b, unsigned number) {
 
 /* --- clusters ------------------------------------------------------------ */
 
-static race_block *first_of_cluster(const race_block *b) {
-  const struct tps_sim_block *first = b->block->cluster->blocks[0];
-  const struct tps_sim_watch *w = first->launch->watch;
-  for (uint32_t k = 0; k < w->count; k++)
-    if (w->states[k] == b->launch) return first->watch->states[k];
-  return NULL;
-}
-
+/* Who arrives in the next phase already says nothing to those who wait for this
+ * one. */
 static void at_cluster(race_block *b, const warp *w, uint32_t lanes,
                        bool arrives) {
-  race_block *first = first_of_cluster(b);
-  if (!first) return;
+  const cluster *c = b->block->cluster;
+  uint32_t *latest = tps_sim_race_of(b, c->blocks[0])->cluster;
   if (arrives) {
-    first->cluster = tps_sim_race_step(b->launch);
+    latest[c->phase] = tps_sim_race_step(b->launch);
     return;
   }
-  EACH_OF(lanes, l) raise(&b->acquired[w->index * LANES + l], first->cluster);
+  EACH_OF(lanes, l)
+  raise(&b->acquired[w->index * LANES + l], latest[w->cluster_phase >> l & 1]);
   b->own_acquired = true;
 }
 
@@ -242,7 +246,12 @@ void tps_sim_race_sync(race_block *b, engine *e, watch_sync what,
   case SYNC_CLUSTER_WAIT:
     at_cluster(b, w, lanes, what == SYNC_CLUSTER_ARRIVE);
     break;
-  case SYNC_COPIES_GROUP: tps_sim_race_group(b, w, lanes); break;
-  case SYNC_COPIES_WAIT: tps_sim_race_land(b, w, lanes, number); break;
+  case SYNC_COPIES_GROUP:
+  case SYNC_BULK_GROUP:
+    tps_sim_race_group(b, w, lanes, what == SYNC_BULK_GROUP);
+    break;
+  case SYNC_COPIES_WAIT:
+  case SYNC_BULK_WAIT:
+  case SYNC_BULK_WAIT_READ: tps_sim_race_land(b, w, lanes, what, number); break;
   }
 }

@@ -131,6 +131,20 @@ void tps_sim_watch_sync(engine *e, unsigned what, uint32_t lanes,
                         number);
 }
 
+void tps_sim_watch_phase(engine *e, const uint64_t *object) {
+  const struct tps_sim_watch *w = e->launch->watch;
+  void *const *states = e->block->watch->states;
+  for (uint32_t k = 0; k < w->count; k++)
+    if (w->parts[k]->phase) w->parts[k]->phase(w->states[k], states[k], object);
+}
+
+void *tps_sim_watch_state(const struct tps_sim_block *block, const void *mine) {
+  const struct tps_sim_watch *w = block->launch->watch;
+  for (uint32_t k = 0; k < w->count; k++)
+    if (w->states[k] == mine) return block->watch->states[k];
+  return NULL;
+}
+
 /* --- addresses ----------------------------------------------------------- */
 
 /* Addresses of the instruction's lanes, its offset added. */
@@ -291,15 +305,32 @@ static void in_space(touch *t, uint8_t space) {
   }
 }
 
+/* What one lane does to some bytes. */
+typedef struct one {
+  unsigned lane;
+  watch_kind kind;
+  unsigned order;
+  const void *object;
+} one;
+
+static void touch_one(engine *e, const insn *i, one o, uint8_t space,
+                      uint64_t address, uint64_t bytes) {
+  touch t = {.e = e,
+             .i = i,
+             .kind = (uint8_t)o.kind,
+             .order = (uint8_t)o.order,
+             .lanes = 1u << o.lane,
+             .align = 1,
+             .bytes = bytes,
+             .object = o.object};
+  t.at[o.lane] = address;
+  if (bytes) in_space(&t, space);
+}
+
 void tps_sim_watch_one(engine *e, const insn *i, unsigned lane, uint8_t space,
                        uint64_t address, uint64_t bytes, watch_kind kind,
                        unsigned order) {
-  touch t = {.e = e, .i = i, .kind = (uint8_t)kind, .order = (uint8_t)order};
-  t.lanes = 1u << lane;
-  t.align = 1;
-  t.bytes = bytes;
-  t.at[lane] = address;
-  if (bytes) in_space(&t, space);
+  touch_one(e, i, (one){lane, kind, order, NULL}, space, address, bytes);
 }
 
 void tps_sim_watch_lanes(touch *t, uint8_t space) { in_space(t, space); }
@@ -324,28 +355,47 @@ static void watch_copy(engine *e, const insn *i, uint32_t mask) {
   }
 }
 
-static void watch_bulk_to(engine *e, const insn *i, unsigned l, uint64_t above,
-                          uint64_t keep) {
-  uint64_t to = (row64(e, i->a)[l] & keep) | above;
-  uint32_t bytes = row32(e, i->c)[l];
-  tps_sim_watch_one(e, i, l, i->space, to, bytes,
-                    i->f ? WATCH_UPDATE : WATCH_STORE,
-                    WATCH_ASYNC | (i->f ? WATCH_STRONG : 0));
-  if (i->e == NO_OPERAND) return;
-  uint64_t object = (row64(e, i->e)[l] & keep) | above;
-  tps_sim_watch_one(e, i, l, TPS_PTX_SHARED_CLUSTER, object, 8, WATCH_UPDATE,
-                    WATCH_STRONG | WATCH_RELEASES);
+/* The mbarrier at an offset whose upper bits may name a block of the cluster; NULL:
+ * there is none, which will be a fault. */
+static const void *object_at(const engine *e, uint64_t at) {
+  const cluster *c = e->block->cluster;
+  uint64_t rank = (at & RANK_MASK) >> RANK_SHIFT, offset = at & ~RANK_MASK;
+  if (rank > c->count) return NULL;
+  const region *r = rank ? &c->blocks[rank - 1]->e.shared : &e->shared;
+  return offset < r->size && r->size - offset >= 8 ? r->host + offset : NULL;
 }
 
+/* `keep` and `above` make the addresses those of a block of the cluster. */
+static void watch_bulk_to(engine *e, const insn *i, unsigned l, uint64_t above,
+                          uint64_t keep) {
+  uint64_t to = (row64(e, i->a)[l] & keep) | above, at = 0;
+  one o = {.lane = l,
+           .kind = i->f ? WATCH_UPDATE : WATCH_STORE,
+           .order = WATCH_ASYNC | (i->f ? WATCH_STRONG : 0)};
+  if (i->e != NO_OPERAND) {
+    at = (row64(e, i->e)[l] & keep) | above;
+    o.object = object_at(e, at);
+  }
+  touch_one(e, i, o, i->space, to, row32(e, i->c)[l]);
+  if (i->e != NO_OPERAND)
+    tps_sim_watch_one(e, i, l, TPS_PTX_SHARED_CLUSTER, at, 8, WATCH_UPDATE,
+                      WATCH_STRONG | WATCH_RELEASES);
+}
+
+/* To many blocks: each has an mbarrier of its own, and which of them tells that all
+ * is read nobody knows; it counts as read at once. */
 static void watch_bulk(engine *e, const insn *i, uint32_t mask) {
   EACH(mask, l) {
-    tps_sim_watch_one(e, i, l, i->count, row64(e, i->b)[l], row32(e, i->c)[l],
-                      WATCH_LOAD, WATCH_ASYNC);
-    if (i->d == NO_OPERAND) {
-      watch_bulk_to(e, i, l, 0, UINT64_MAX);
-      continue;
-    }
-    uint32_t ranks = row32(e, i->d)[l] & 0xffff;
+    bool many = i->d != NO_OPERAND;
+    one o = {.lane = l,
+             .kind = WATCH_LOAD,
+             .order = many ? 0 : WATCH_ASYNC,
+             .object = many || i->e == NO_OPERAND
+                           ? NULL
+                           : object_at(e, row64(e, i->e)[l])};
+    touch_one(e, i, o, i->count, row64(e, i->b)[l], row32(e, i->c)[l]);
+    uint32_t ranks = many ? row32(e, i->d)[l] & 0xffff : 0;
+    if (!many) watch_bulk_to(e, i, l, 0, UINT64_MAX);
     EACH(ranks, r)
     watch_bulk_to(e, i, l, (uint64_t)(r + 1) << RANK_SHIFT, ~RANK_MASK);
   }
@@ -370,13 +420,20 @@ static void watch_texture(engine *e, const insn *i, uint32_t mask) {
   }
 }
 
+static watch_sync sync_of(const insn *i) {
+  switch (i->op) {
+  case H_fence: return SYNC_FENCE;
+  case H_cluster_arrive: return SYNC_CLUSTER_ARRIVE;
+  case H_cluster_wait: return SYNC_CLUSTER_WAIT;
+  case H_async_commit: return i->imm ? SYNC_BULK_GROUP : SYNC_COPIES_GROUP;
+  default: break;
+  }
+  if (i->imm & WAIT_READ) return SYNC_BULK_WAIT_READ;
+  return i->imm & WAIT_BULK ? SYNC_BULK_WAIT : SYNC_COPIES_WAIT;
+}
+
 static void watch_sync_insn(engine *e, const insn *i, uint32_t mask) {
-  unsigned what = i->op == H_fence            ? SYNC_FENCE
-                  : i->op == H_async_commit   ? SYNC_COPIES_GROUP
-                  : i->op == H_async_wait     ? SYNC_COPIES_WAIT
-                  : i->op == H_cluster_arrive ? SYNC_CLUSTER_ARRIVE
-                                              : SYNC_CLUSTER_WAIT;
-  tps_sim_watch_sync(e, what, mask, i->op == H_async_wait ? i->f : 0);
+  tps_sim_watch_sync(e, sync_of(i), mask, i->op == H_async_wait ? i->f : 0);
 }
 
 /* --- the handlers -------------------------------------------------------- */
@@ -404,7 +461,7 @@ void tps_sim_watch_insn(engine *e, const insn *i, uint32_t mask) {
   t.run = false;
   t.lanes = mask;
   t.align = t.bytes = s->bytes;
-  t.memory = NULL, t.owner = NULL;
+  t.memory = NULL, t.owner = NULL, t.object = NULL;
   addresses_of(e, i, s, t.at);
   in_space(&t, i->space);
 }

@@ -62,7 +62,9 @@ typedef struct touch {
   tps_sim_allocation *memory;  /* of WATCH_GLOBAL, alive */
   struct tps_sim_block *owner; /* of WATCH_SHARED */
   const unsigned char *host;   /* offset 0; NULL of WATCH_LOCAL */
-  uint64_t at[LANES];          /* offsets; only those of `lanes` count */
+  const void *object; /* of WATCH_ASYNC: the mbarrier that tells its end; NULL:
+                         a group does */
+  uint64_t at[LANES]; /* offsets; only those of `lanes` count */
 } touch;
 
 /* What orders accesses besides the accesses themselves. */
@@ -73,14 +75,19 @@ typedef enum watch_sync {
   SYNC_FENCE,
   SYNC_CLUSTER_ARRIVE,
   SYNC_CLUSTER_WAIT, /* perhaps in vain */
-  SYNC_COPIES_GROUP, /* cp.async: what was issued becomes a group */
-  SYNC_COPIES_WAIT /* … is waited for, but for the latest `number` groups, or,
-                        if that is UINT32_MAX, all of it */
+  /* Copies: what was issued becomes a group; it is waited for, but for the latest
+   * `number` groups, or, if that is UINT32_MAX, all of it. Bulk copies have groups
+   * of their own, which may be waited for until they have been read only. */
+  SYNC_COPIES_GROUP,
+  SYNC_COPIES_WAIT,
+  SYNC_BULK_GROUP,
+  SYNC_BULK_WAIT,
+  SYNC_BULK_WAIT_READ
 } watch_sync;
 
 /* Somebody who watches. `launch` and `block` are what the functions returned that
- * begin them. Functions not needed are NULL. */
-/* Functions that have nothing to do may be NULL, but for launch_new and _free. */
+ * begin them. Functions that have nothing to do may be NULL, but for launch_new and
+ * _free. */
 typedef struct watch_part {
   unsigned wants; /* which of TPS_WATCH_* calls for it */
   bool alone;     /* turns of the launch's blocks must not overlap in time */
@@ -98,6 +105,8 @@ typedef struct watch_part {
   /* `e->warp` is that of the lanes; `number` of a barrier. */
   void (*sync)(void *launch, void *block, engine *e, watch_sync what,
                uint32_t lanes, unsigned number);
+  /* A phase of an mbarrier of the block's cluster has ended. */
+  void (*phase)(void *launch, void *block, const void *object);
 } watch_part;
 
 extern const watch_part tps_sim_footprint; /* engine_footprint.c */
@@ -142,12 +151,14 @@ void tps_sim_watch_block_free(struct tps_sim_block *block);
 
 /* An instruction of the watched code is about to be executed. */
 void tps_sim_watch_insn(engine *e, const insn *i, uint32_t lanes);
-/* The same for one lane's access to `bytes` at an address of a space, and for
- * accesses of many lanes, whose addresses are used up. */
+/* The same for one lane's access to `bytes` at an address of a space. */
 void tps_sim_watch_one(engine *e, const insn *i, unsigned lane, uint8_t space,
                        uint64_t address, uint64_t bytes, watch_kind kind,
                        unsigned order);
+/* The same for many lanes, their addresses in `at`, which are used up. */
 void tps_sim_watch_lanes(touch *t, uint8_t space);
+/* The state of a part in a block, of which `mine` is its state in the launch. */
+void *tps_sim_watch_state(const struct tps_sim_block *block, const void *mine);
 
 /* --- engine_watch_code.c ------------------------------------------------- */
 

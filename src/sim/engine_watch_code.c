@@ -102,9 +102,9 @@ static watch_site site_of(const struct tps_sim_kernel *kernel, const insn *i) {
 /* Instructions that order accesses and touch none, as far as they do not call
  * tps_sim_watch_sync themselves. */
 static bool is_sync(const insn *i) {
-  bool copies = i->op == H_async_commit || i->op == H_async_wait;
   return i->op == H_fence || i->op == H_cluster_arrive ||
-         i->op == H_cluster_wait || (copies && i->imm == 0);
+         i->op == H_cluster_wait || i->op == H_async_commit ||
+         i->op == H_async_wait;
 }
 
 /* --- the code ------------------------------------------------------------ */
