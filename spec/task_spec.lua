@@ -406,6 +406,40 @@ describe("tp.sleep", function()
     assert.equal("4 2 5 3 1", table.concat(log, " "))
   end)
 
+  it("that was cancelled leaves nothing, and the others in order", function()
+    local weak = setmetatable({}, { __mode = "k" })
+    tp.run(function()
+      local near <close> = tp.spawn(tp.sleep, 1e8)
+      for _ = 1, 1000 do
+        local limit <close> = tp.spawn(tp.sleep, 1e9)
+        weak[limit] = true
+        coroutine.yield()
+      end
+      collectgarbage()
+      local left = 0
+      for _ in pairs(weak) do left = left + 1 end
+      assert.is_true(left < 200, left)
+      assert.equal("waiting", near:status())
+    end)
+    local woken, tasks, seed = {}, {}, 1
+    tp.run(function()
+      for i = 1, 1000 do
+        seed = seed * 1103515245 + 12345 & 0x7fffffff
+        local ms = seed // 7 % 4 * 150 + 10
+        tasks[i] = tp.spawn(function()
+          tp.sleep(ms)
+          woken[#woken + 1] = ms
+        end)
+      end
+      coroutine.yield()
+      for i = 1, 1000 do
+        if i % 10 > 1 then assert.is_true(tasks[i]:cancel()) end
+      end
+    end)
+    assert.equal(200, #woken)
+    for i = 2, #woken do assert.is_true(woken[i - 1] <= woken[i]) end
+  end)
+
   it("sleeps no less than asked for, many at once", function()
     local n, seed = 0, 1
     for _ = 1, 500 do

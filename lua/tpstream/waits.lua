@@ -14,7 +14,7 @@
 -- What is awaited has __await(x, done) in its metatable; see src/lua/state.h.
 local tp, host, TASK, NONE, check_task, enqueue, complain = ...
 local where, misuse, type_name = host.load "misuse" ()
-local add_timer, next_time, take_timer = host.load "timers" ()
+local add_timer, next_time, take_timer, drop_timer = host.load "timers" ()
 local watch, check_open, now = host.watch, host.open, host.now
 local error, pcall, select, setmetatable, type, next = error, pcall, select,
   setmetatable, type, next
@@ -300,7 +300,8 @@ function waits.give_up(task)
   local w, inner = task.wait, begun[task]
   task.wait, begun[task] = false, nil
   if w == DEVICE then outside = outside - 1
-  elseif w and w ~= LOST and w ~= TIME then abandon(w) end
+  elseif w == TIME then drop_timer()
+  elseif w and w ~= LOST then abandon(w) end
   while inner do
     abandon(inner)
     inner = inner.around
