@@ -8,6 +8,7 @@ local tp = require "tpstream"
 local gate = require "spec.support.gate"
 local numbers = require "spec.support.numbers"
 local pair = require "spec.support.pair"
+local reachable = pair.reachable
 local program = require "spec.support.program"
 local run = require "spec.support.run"
 
@@ -29,19 +30,6 @@ local function list(n)
   local t = {}
   for i = 1, n do t[i] = random.int(-100000, 100000) end
   return t
-end
-
--- Two devices whose kernels reach each other's memory.
-local function reachable()
-  local here, there = pair.devices()
-  local b <close> = tp.buffer("i32", 1, { device = there })
-  if pcall(tp.with_device, here, function()
-    gate.kernel "twice":forall(1, b, 1)
-    here:synchronize()
-  end) then
-    return here, there
-  end
-  return tp.device "sim:0", tp.device "sim:1"
 end
 
 local function on(device, fn, ...) return tp.with_device(device, fn, ...) end
