@@ -119,6 +119,28 @@ describe("--timeline", function()
     assert.matches("\ntimeline: %d+ operations?.*\n1 operation failed\n", r.stderr)
   end)
 
+  it("does not wait for what Ctrl-C has ended the wait for", function()
+    files.write(path "forever.lua", [[
+      local tp = require "tpstream"
+      local gate = require "spec.support.gate"
+      local s, u, g = tp.Stream(), tp.Stream(), gate.new()
+      local x = tp.zeros("i32", 4)
+      tp.with_stream(u, x.fill, x, 1)
+      u:synchronize()
+      g:hold(s)
+      s:synchronize(600)
+      s:synchronize()
+    ]])
+    local from = os.time()
+    local r = run.command({ COMMAND, "--timeline", path "forever.lua" },
+      { signal = "INT", after = 1 })
+    assert.equal(1, r.status, r.stderr)
+    assert.is_true(os.time() - from < 8)
+    assert.matches("interrupted!\n.*\ntimeline: %d+ operations on %d streams", r.stderr)
+    assert.matches("\nstream %d+ +|[^|]*%?|", r.stderr)
+    assert.matches("\n1 operation had not ended\n", r.stderr)
+  end)
+
   it("writes nothing much of a script that uses no device", function()
     local r = command("--timeline", path "none.json", "-e", "print(1)")
     assert.equal(0, r.status)

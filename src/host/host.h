@@ -72,6 +72,8 @@ int host_run_script(lua_State *L, const host_options *options);
 /* Whether what the command line names has begun to run: false where the last of
  * it can't be opened or doesn't compile. */
 bool host_has_run(void);
+/* Whether Ctrl-C was pressed while the last of it ran. */
+bool host_was_interrupted(void);
 /* As from now on, at a prompt for example. */
 void host_runs(bool yes);
 /* Waits for what the script has queued. */
@@ -86,8 +88,9 @@ void host_open_exit(lua_State *L, const host_options *options);
 
 /* Begins to record if --timeline wants it; false: can't, which was said. */
 bool host_timeline_begin(const host_options *options);
-/* Waits for what is queued and writes what was recorded, unless the script has
- * never run; false likewise. Nothing when called again. */
+/* Waits for what is queued, but for a script that Ctrl-C has ended (it may wait for
+ * what never comes), and writes what was recorded, unless the script has never run;
+ * false likewise. Nothing when called again. */
 bool host_timeline_end(lua_State *L, const host_options *options);
 
 /* ---- repl.c ---------------------------------------------------------------
@@ -123,6 +126,8 @@ lua_State *host_new_state(void);
 /* From on to off, Ctrl-C interrupts the script instead of ending the program;
  * a second one, before the first has had its effect, ends it. */
 void host_interrupts(bool on);
+/* Whether Ctrl-C was pressed since they were last turned on. */
+bool host_struck(void);
 /* Whether Ctrl-C was pressed and has had no effect yet; this is then its
  * effect. */
 int host_interrupted(void);

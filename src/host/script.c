@@ -12,9 +12,10 @@
 #include "lua/api.h"
 
 static const char *program_name; /* how messages begin; NULL at a prompt */
-static bool has_run;
+static bool has_run, interrupted;
 
 bool host_has_run(void) { return has_run; }
+bool host_was_interrupted(void) { return interrupted; }
 void host_runs(bool yes) { has_run = yes; }
 
 const char *host_name_messages(const char *program) {
@@ -79,6 +80,7 @@ int host_call(lua_State *L, int arguments, int results) {
   lua_insert(L, base);
   host_interrupts(true);
   int status = lua_pcall(L, arguments, results, base);
+  interrupted = host_struck();
   host_interrupts(false);
   lua_remove(L, base);
   return status;

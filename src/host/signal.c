@@ -29,6 +29,7 @@ static struct {
 } set;
 static volatile sig_atomic_t pending; /* Ctrl-C without an effect yet */
 static volatile sig_atomic_t wanted;  /* the handler is to be in force */
+static volatile sig_atomic_t struck;  /* it was called since */
 static pthread_t owner;               /* the thread that runs Lua */
 
 static void stop(lua_State *L, lua_Debug *ar);
@@ -149,7 +150,7 @@ static void on_interrupt(int number) {
   } else {
     signal(number, SIG_DFL);
     wanted = 0;
-    pending = 1;
+    pending = struck = 1;
     if (set.busy) set.missed = 1;
     else hook_all(stop);
   }
@@ -161,6 +162,7 @@ void host_interrupts(bool on) {
   action.sa_handler = on ? on_interrupt : SIG_DFL;
   sigemptyset(&action.sa_mask);
   wanted = on;
+  if (on) struck = 0;
   sigaction(SIGINT, &action, NULL);
 }
 
@@ -172,6 +174,8 @@ static void keep_handler(void) {
       now.sa_handler != on_interrupt)
     host_interrupts(true);
 }
+
+bool host_struck(void) { return struck != 0; }
 
 int host_interrupted(void) {
   keep_handler();

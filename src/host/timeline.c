@@ -46,17 +46,23 @@ static bool write_file(const tps_timeline *timeline,
   return false;
 }
 
+static bool draw(const tps_timeline *timeline, const host_options *options) {
+  if (tps_timeline_chart(timeline, stderr, columns())) return true;
+  host_message(options->program, "not enough memory for the timeline");
+  return false;
+}
+
 bool host_timeline_end(lua_State *L, const host_options *options) {
   tps_timeline *timeline = recorded;
   bool fine;
   if (timeline == NULL) return true;
   recorded = NULL;
-  host_wait(L);
+  if (!host_was_interrupted()) host_wait(L);
   tps_timeline_stop(timeline);
   fflush(stdout);
   if (!host_has_run()) fine = true;
   else if (options->timeline_file != NULL) fine = write_file(timeline, options);
-  else fine = tps_timeline_chart(timeline, stderr, columns());
+  else fine = draw(timeline, options);
   tps_timeline_free(timeline);
   return fine;
 }
