@@ -123,6 +123,48 @@ describe("tasks that wait for the same stream", function()
     tp.run()
     assert.equal("done", c:status())
   end)
+
+  it("with limits of time, again and again, leave nothing behind", function()
+    local s <close> = tp.Stream()
+    local e <close> = tp.Event()
+    local g <close> = gate.new()
+    g:hold(s)
+    e:record(s)
+    local log = {}
+    local function patient(i)
+      return tp.spawn(function()
+        if i % 2 == 0 then tp.await(s) else tp.await_all(s, s) end
+        log[#log + 1] = i
+      end)
+    end
+    tp.run(function()
+      local all = {}
+      for i = 1, 300 do
+        all[i] = patient(i)
+        if i % 3 == 0 then
+          coroutine.yield()
+          all[i - 1]:cancel()
+        end
+      end
+      collectgarbage()
+      local before = collectgarbage "count"
+      for i = 1, 3000 do
+        local limit <close> = tp.spawn(tp.sleep, 0)
+        assert.equal(1, (tp.await_any(limit, i % 2 == 0 and s or e)))
+        local _ <close> = tp.spawn(tp.await, i % 2 == 0 and e or s)
+        coroutine.yield()
+      end
+      collectgarbage()
+      collectgarbage()
+      assert.is_true(collectgarbage "count" < before + 1000)
+      g:open()
+    end)
+    for i = 1, 100 do
+      assert.equal(3 * i - 2, log[2 * i - 1])
+      assert.equal(3 * i, log[2 * i])
+    end
+    assert.equal(200, #log)
+  end)
 end)
 
 describe("tasks that wait for one place after another", function()

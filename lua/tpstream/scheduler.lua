@@ -6,8 +6,9 @@
 -- what only C can do: now() in ms, due() runs callbacks and tells those whose
 -- wait is over, calling() → whether a callback runs, sleep([ms]), fd(), arm([ms]),
 -- load(name) → a file beside this one, open(x) raises for a Stream or Event that is
--- closed, watch(x, task) → for an open one: true if it is done, else false, and the
--- task will be in a list that woken gets. What tasks wait for is in waits.lua.
+-- closed, watch(x, task) → for an open one: true if it is done, else false and a list
+-- with the task, which woken gets, leave(list, task): it waits no longer. What tasks
+-- wait for is in waits.lua.
 local tp, host = ...
 local _, misuse, type_name, check_callable = host.load "misuse" ()
 local debug, error, pcall, setmetatable = debug, error, pcall, setmetatable
@@ -105,6 +106,7 @@ local function spawn(fn, ...)
   local task = setmetatable({
     id = ids, co = prepare(fn, ...), state = "new", results = NONE,
     wait = false, waiters = false, scope = false, next = false, heard = false,
+    list = false,
   }, TASK)
   live[task] = true
   task.scope = inherit() -- the last that can fail

@@ -15,7 +15,7 @@
 local tp, host, TASK, NONE, check_task, enqueue, complain = ...
 local where, misuse, type_name = host.load "misuse" ()
 local add_timer, next_time, take_timer, drop_timer = host.load "timers" ()
-local watch, check_open, now = host.watch, host.open, host.now
+local watch, leave, check_open, now = host.watch, host.leave, host.open, host.now
 local error, pcall, select, setmetatable, type, next = error, pcall, select,
   setmetatable, type, next
 local getmetatable = debug.getmetatable
@@ -56,6 +56,7 @@ end
 -- Tells those in the list that what they wait for is done, or the error; again, if it
 -- fails for want of memory, those that are still there.
 function waits.woken(list, ok, object)
+  list.gone = false
   for i = 1, #list do
     local waiter = list[i]
     if type(waiter) == "function" then
@@ -79,7 +80,7 @@ end
 -- is the error that ended it: if tasks among the rest fail later, that is second.
 local function abandon(w, failure)
   local stops, tasks = w.stops, w.tasks
-  w.asleep, w.stops = false, false
+  w.asleep, w.stops, w.tasks = false, false, false
   outside = outside - w.outside
   w.outside = 0
   for i = 1, w.n do
@@ -211,10 +212,11 @@ local function begin_all(w, ...)
 end
 
 -- Sleeps until woken; most waits are for a Stream or Event, and need no table.
-local function watched(task)
+local function watched(task, list)
   outside = outside + 1
-  task.wait, task.state = DEVICE, "waiting"
+  task.wait, task.state, task.list = DEVICE, "waiting", list
   yield()
+  task.list = false
   if task.wait == LOST then
     local object = task.results
     task.wait, task.results = false, NONE
@@ -225,9 +227,9 @@ end
 function tp.await(...)
   local task = check_task "await"
   local x = ...
-  local over = watch(x, task)
+  local over, list = watch(x, task)
   if over then return take_turns(task) end
-  if over == false then return watched(task) end
+  if over == false then return watched(task, list) end
   check_awaitable(task, "await", 1, x)
   local w = {
     false, n = 1, outside = 0, task = task, told = told_one, on = x,
@@ -299,7 +301,10 @@ function waits.only_tasks() return outside == 0 end
 function waits.give_up(task)
   local w, inner = task.wait, begun[task]
   task.wait, begun[task] = false, nil
-  if w == DEVICE then outside = outside - 1
+  if w == DEVICE then
+    outside = outside - 1
+    leave(task.list, task)
+    task.list = false
   elseif w == TIME then drop_timer()
   elseif w and w ~= LOST then abandon(w) end
   while inner do

@@ -45,9 +45,9 @@ uint64_t tps_callback_put(lua_State *L) {
 void tps_callback_join(lua_State *L, uint64_t token) {
   lua_getiuservalue(L, lua_upvalueindex(1), TPS_UV_CALLBACKS);
   lua_rawgeti(L, -1, (lua_Integer)token); /* waiter callbacks list */
-  lua_pushvalue(L, -3);
+  lua_replace(L, -2);
+  lua_insert(L, -2);
   lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
-  lua_pop(L, 3);
 }
 
 void tps_callback_forget(lua_State *L, uint64_t token) {

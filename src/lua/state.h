@@ -407,7 +407,7 @@ void tps_callback_drop(lua_State *L);
 /* done → : a token of the runtime's for done(ok, ...), which must not raise: called
  * with true where it is due, with false, the error, true after a fault. */
 uint64_t tps_callback_put(lua_State *L);
-/* waiter → : added to the list that is the token's entry. */
+/* waiter → the list that is the token's entry, to which it has been added. */
 void tps_callback_join(lua_State *L, uint64_t token);
 void tps_callback_forget(lua_State *L, uint64_t token); /* queueing failed */
 void tps_callback_deliver_again(tps_lua *lua);

@@ -11,11 +11,21 @@
 
 /* ---- awaiting ------------------------------------------------------------ */
 
+/* waiter → a list of it alone. `gone` is the set of those who have left, with their
+ * number at 0; true: nobody has; false: the list has been told (waits.lua). */
+static void push_list(lua_State *L) {
+  lua_createtable(L, 1, 1);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, 1);
+  lua_pushboolean(L, 1);
+  lua_setfield(L, -2, "gone");
+}
+
 /* The waiter at 2 becomes one of those who wait for the same, in an entry that is
  * a list of them: functions done(ok, ...), and Tasks, which the scheduler's
  * woken knows. `code` and *token are what the runtime has said of it, the new
  * token is returned, if it takes one; 0: all is done, true in *over, or others
- * wait already. */
+ * wait already. Unless all is done, pushes the list. */
 static uint64_t join(lua_State *L, int code, uint64_t token, bool *over,
                      const tps_error *err) {
   *over = code == 0;
@@ -26,9 +36,8 @@ static uint64_t join(lua_State *L, int code, uint64_t token, bool *over,
     tps_callback_join(L, token);
     return 0;
   }
-  lua_createtable(L, 1, 0);
-  lua_insert(L, -2);
-  lua_rawseti(L, -2, 1);
+  push_list(L);
+  lua_pushvalue(L, -1);
   return tps_callback_put(L);
 }
 
@@ -40,7 +49,8 @@ static void check_queued(lua_State *L, uint64_t token, int code,
   tps_raise(L, err);
 }
 
-/* True when there is nothing to wait for; the waiter at 2 is not told. */
+/* True when there is nothing to wait for; the waiter at 2 is not told. Else pushes
+ * the list that it is in. */
 static bool await_stream(lua_State *L, tps_stream *stream) {
   tps_error err;
   bool over;
@@ -66,10 +76,76 @@ static bool await_event(lua_State *L, tps_event *event) {
   return over;
 }
 
-/* done → called at once where the wait is over, after what is due, as after
- * every wait. */
+/* ---- giving up ----------------------------------------------------------- */
+
+/* Takes those who have left out of the list. */
+static void compact(lua_State *L, int list, int gone) {
+  lua_Integer count = (lua_Integer)lua_rawlen(L, list), kept = 0;
+  for (lua_Integer i = 1; i <= count; i++) {
+    lua_rawgeti(L, list, i);
+    lua_pushvalue(L, -1);
+    bool left = lua_rawget(L, gone) != LUA_TNIL;
+    lua_pop(L, 1);
+    if (left) lua_pop(L, 1);
+    else lua_rawseti(L, list, ++kept);
+  }
+  for (lua_Integer i = count; i > kept; i--) {
+    lua_pushnil(L);
+    lua_rawseti(L, list, i);
+  }
+  lua_pushboolean(L, 1);
+  lua_setfield(L, list, "gone");
+}
+
+/* leave(list, waiter): it does not wait any longer. Whoever waits with a limit of
+ * time, again and again, would fill the list of what takes long. */
+static int leave(lua_State *L) {
+  if (lua_getfield(L, 1, "gone") != LUA_TTABLE) {
+    if (!lua_toboolean(L, -1)) return 0;
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, 1, "gone");
+    lua_replace(L, 3);
+  }
+  lua_pushvalue(L, 2);
+  lua_pushboolean(L, 1);
+  lua_rawset(L, 3);
+  lua_rawgeti(L, 3, 0);
+  lua_Integer count = lua_tointeger(L, -1) + 1;
+  lua_pushinteger(L, count);
+  lua_rawseti(L, 3, 0);
+  if (count >= 64 && count >= (lua_Integer)lua_rawlen(L, 1) / 2)
+    compact(L, 1, 3);
+  return 0;
+}
+
+/* list waiter → ; where memory is short it stays, and is told for nothing. */
+static int wait_leave(lua_State *L) {
+  lua_settop(L, 2);
+  lua_pushcfunction(L, leave);
+  lua_insert(L, 1);
+  lua_pcall(L, 2, 0, 0);
+  return 0;
+}
+
+/* The same as a function that gives up: list and waiter are its upvalues. */
+static int give_up(lua_State *L) {
+  lua_settop(L, 0);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, lua_upvalueindex(2));
+  return wait_leave(L);
+}
+
+/* ---- __await ------------------------------------------------------------- */
+
+/* x done [list] → the function that gives up; or done is called at once where the
+ * wait is over, after what is due, as after every wait. */
 static int finish(lua_State *L, bool over) {
-  if (!over) return 0;
+  if (!over) {
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, give_up, 2);
+    return 1;
+  }
   tps_safe_point(L);
   lua_settop(L, 2);
   lua_pushboolean(L, 1);
@@ -89,17 +165,21 @@ int tps_event_await(lua_State *L) {
   return finish(L, await_event(L, event));
 }
 
-/* watch(x, task) → nil: x is no Stream and no Event; true: it is done; false:
- * woken will be told of the Task. */
+/* watch(x, task) → nil: x is no Stream and no Event; true: it is done; false and
+ * the list that the Task is in: woken will be told of it. */
 static int wait_watch(lua_State *L) {
+  bool over;
   tps_open(L);
   lua_settop(L, 2);
   if (tps_to(L, 1, TPS_TYPE_STREAM) != NULL)
-    lua_pushboolean(L, await_stream(L, tps_check_stream(L, 1)->stream));
+    over = await_stream(L, tps_check_stream(L, 1)->stream);
   else if (tps_to(L, 1, TPS_TYPE_EVENT) != NULL)
-    lua_pushboolean(L, await_event(L, tps_check_event(L, 1)));
-  else lua_pushnil(L);
-  return 1;
+    over = await_event(L, tps_check_event(L, 1));
+  else return 0;
+  lua_pushboolean(L, over);
+  if (over) return 1;
+  lua_insert(L, -2);
+  return 2;
 }
 
 /* open(x): raises if x is a Stream or an Event that is closed. */
@@ -179,10 +259,10 @@ static int wait_load(lua_State *L) {
 }
 
 static const luaL_Reg wait_primitives[] = {
-    {"watch", wait_watch}, {"open", wait_open},   {"now", wait_now},
-    {"due", wait_due},     {"sleep", wait_sleep}, {"fd", wait_fd},
-    {"arm", wait_arm},     {"load", wait_load},   {"calling", wait_calling},
-    {NULL, NULL}};
+    {"watch", wait_watch},     {"leave", wait_leave}, {"open", wait_open},
+    {"now", wait_now},         {"due", wait_due},     {"sleep", wait_sleep},
+    {"fd", wait_fd},           {"arm", wait_arm},     {"load", wait_load},
+    {"calling", wait_calling}, {NULL, NULL}};
 
 void tps_wait_open(lua_State *L) {
   tps_push_embedded(L, "scheduler");
