@@ -232,25 +232,29 @@ describe("a page in a browser", function()
       g:hold(s)
       gate.run(s, "put", nil, 0, 1)
       gate.run(s, "add", b, 0, 1)
+      gate.run(s, "add", b, 0, 2)
       g:open()
       pcall(s.synchronize, s)
       tp.timeline.stop(arg[1])
       os.exit(0)
     ]], { args = { folder .. "/fault.html" } })
     assert.equal(0, r.status, r.stderr)
-    local seen = look(folder .. "/fault.html", [[
+    local seen = look(folder .. "/fault.html", [=[
       const seen = { failed: byId("failed").textContent, hidden: byId("failed").hidden,
         key: byId("key").innerText };
       byId("failed").click();
       seen.chosen = byId("chosen").innerText;
       seen.row = place[chosen].label;
-      seen.drawn = ends[chosen] - starts[chosen] > 0 && ends[chosen] <= whole.to;
+      const list = data.rows[0].lost.length ? data.rows[0].lost : data.rows[1].lost;
+      seen.behind = look(place[list[0]], list[0]).name;
+      seen.drawn = ends[list[0]] - starts[list[0]] > 0 && ends[list[0]] <= whole.to;
       return seen;
-    ]])
+    ]=])
     assert.matches("^%d operations? failed$", seen.failed)
     assert.is_false(seen.hidden)
     assert.matches("failed", seen.key)
-    assert.matches("\nstate ?\n?failed\n", seen.chosen)
+    assert.matches("\nstate ?\n?failed", seen.chosen)
+    assert.matches("^✕ %l+, and %d behind it$", seen.behind)
     assert.matches("^stream %d+$", seen.row)
     assert.is_true(seen.drawn)
   end)

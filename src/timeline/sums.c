@@ -141,6 +141,33 @@ static void devices(const tps_chart *c) {
 
 /* ---- what is missing ----------------------------------------------------- */
 
+#define LOST_LINES 8u /* of streams */
+
+/* The first of a stream that did not end: it had come to its turn. */
+static void lost_line(const tps_chart *c, const tps_row *row) {
+  const tps_timeline_item *item = &c->timeline->items[row->lost[0]];
+  char device[32], text[64], where[512];
+  fprintf(c->out, "%s stream %" PRIu64 ": ",
+          tps_write_device(row->device_kind, row->device, device), row->stream);
+  tps_write_plain(c->out, tps_write_name(item, text, sizeof text), MOST_NAME);
+  tps_write_where(item->source, item->line, where, sizeof where);
+  if (where[0] != '\0') fputs(", ", c->out);
+  tps_write_plain(c->out, where, (int)sizeof where);
+  fputs(item->failed ? ", failed" : ", had not ended", c->out);
+  if (row->lost_count > 1)
+    fprintf(c->out, ", and %" PRIu32 " behind it", row->lost_count - 1);
+  fputc('\n', c->out);
+}
+
+static void lost_lines(const tps_chart *c) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < c->view.row_count && count < LOST_LINES; i++) {
+    if (c->view.rows[i].lost_count == 0) continue;
+    lost_line(c, &c->view.rows[i]);
+    count++;
+  }
+}
+
 static void failures(const tps_chart *c) {
   uint64_t failed = 0, endless = 0;
   for (size_t i = 0; i < c->timeline->count; i++) {
@@ -177,5 +204,6 @@ void tps_chart_sums(const tps_chart *c) {
     rows(c);
     devices(c);
   }
+  lost_lines(c);
   failures(c);
 }

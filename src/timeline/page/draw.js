@@ -56,8 +56,9 @@ function striped() {
 function look(row, i) {
   if (row.host !== undefined) return { fill: tone("--host") };
   if (row.ranges) return { fill: tone("--range"), ink: "#fff", name: spans[i].name };
-  if (lost.has(i)) return { fill: striped(), ink: tone(hasFailed(i) ? "--alarm" : "--dim"),
-    name: (hasFailed(i) ? "✕ " : "… ") + nameOf(i), edge: true };
+  if (lost.has(i)) return { fill: striped(), ink: tone(hasFailed(i) ? "--alarm" : "--text"),
+    name: (hasFailed(i) ? "✕ " : "… ") + nameOf(i)
+      + (behind.get(i) ? `, and ${behind.get(i)} behind it` : "") };
   if (kindOf(i) === "wait") return { fill: striped(), ink: tone("--dim"), name: "wait" };
   return { fill: colourOf(i), ink: "#fff", name: (hasFailed(i) ? "✕ " : "") + nameOf(i) };
 }

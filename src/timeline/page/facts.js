@@ -11,7 +11,7 @@ function facts(i) {
   const it = items[i], kind = kindOf(i), us = it[F.duration], row = place[i];
   const list = [], add = (name, value) => { if (value) list.push([name, value]); };
   const ran = it[F.started] !== null;
-  add("state", stateOf(i));
+  add("state", stateOf(i) + (behind.get(i) ? `, and ${behind.get(i)} behind it` : ""));
   if (ran) add("took", kind === "record" ? "" : lasts(us));
   if (kind === "kernel") {
     add("grid × block", `${it[F.grid]} × ${it[F.block]}`);

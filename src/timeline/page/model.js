@@ -116,15 +116,17 @@ function addRanges() {
     addRow({ h: RANGE, label: n ? "" : "ranges", ranges: true, list: lanes.get(key),
       start: i => spans[i].began, end: i => spans[i].ended }));
 }
-// What did not end is shown after all that did, from its queueing to that of the next,
-// or to the end.
+// Of what did not end the first had come to its turn, or would have: it is shown after
+// all that did end. The others stood behind it, and are where it ends.
+const behind = new Map(); // the first → how many
 function placeLost(row, lost) {
   const after = row.list.reduce((last, i) => Math.max(last, ends[i]), -Infinity);
   lost.forEach((i, n) => {
-    starts[i] = Math.max(queuedAt(i), after);
-    ends[i] = n + 1 < lost.length ? Math.max(queuedAt(lost[n + 1]), after) : whole.to;
+    starts[i] = n ? whole.to : Math.min(Math.max(queuedAt(i), after), whole.to);
+    ends[i] = whole.to;
     place[i] = row;
   });
+  if (lost.length) behind.set(lost[0], lost.length - 1);
   row.list.push(...lost);
 }
 function addStreams() {

@@ -148,13 +148,17 @@ function showHead() {
   if (data.dropped)
     byId("missing").textContent = `${data.dropped} more operations, ranges or waits were `
       + `not recorded (limit ${data.limit})`;
-  const button = byId("failed");
-  button.hidden = !failed.length;
-  button.textContent = plural(failed.length, "operation") + " failed";
+  showTrouble(byId("failed"), failed.length ? failed : [...lost]);
+}
+function showTrouble(button, list) {
+  const first = list.find(i => place[i]) ?? -1;
+  button.hidden = !list.length;
+  button.textContent = plural(list.length, "operation")
+    + (failed.length ? " failed" : " had not ended");
   button.addEventListener("click", () => {
-    findFor("failed");
-    zoomTo(failed.find(i => place[i]) ?? -1);
-    choose(failed.find(i => place[i]) ?? -1);
+    findFor(stateOf(first));
+    zoomTo(first);
+    choose(first);
   });
 }
 showHead();
