@@ -6,6 +6,7 @@
 -- right with miss = 0; other numbers leave one wait out, and the race that this makes
 -- has to be reported for the lines marked with that number. All of them run in one
 -- process, whose simulated device begins with compute capability 9.0.
+-- luacheck: no max line length
 local run = require "spec.support.run"
 
 local SOURCE = [=[

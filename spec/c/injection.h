@@ -395,6 +395,11 @@ static int f_array_create(tps_device *d, const tps_array_shape *shape,
                           tps_device_array **out, tps_error *err) {
   FORWARD(array_create, LIVE(d)->arrays++, shape, out, err);
 }
+static void f_array_begin(tps_device *d, tps_device_array *a,
+                          const char *source, int line) {
+  if (inner(d)->face->array_begin)
+    inner(d)->face->array_begin(inner(d), a, source, line);
+}
 static void f_array_destroy(tps_device *d, tps_device_array *a) {
   LIVE(d)->arrays--;
   inner(d)->face->array_destroy(inner(d), a);
@@ -484,7 +489,7 @@ static void f_times_collect(tps_device *d) {
 }
 
 /* A function added to the face belongs here, too. */
-_Static_assert(sizeof(tps_device_face) == 63 * sizeof(void (*)(void)),
+_Static_assert(sizeof(tps_device_face) == 64 * sizeof(void (*)(void)),
                "the shell forwards every function of the face");
 
 static const tps_device_face shell_face = {
@@ -495,6 +500,7 @@ static const tps_device_face shell_face = {
     .graph_destroy = f_graph_destroy,
     .texture_limits = f_texture_limits,
     .array_create = f_array_create,
+    .array_begin = f_array_begin,
     .array_destroy = f_array_destroy,
     .array_copy = f_array_copy,
     .texture_create = f_texture_create,

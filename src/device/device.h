@@ -416,6 +416,11 @@ typedef struct tps_device_face {
   void (*texture_limits)(tps_device *, bool writable, tps_texture_limits *out);
   int (*array_create)(tps_device *, const tps_array_shape *,
                       tps_device_array **out, tps_error *err);
+  /* May be NULL, where reports say nothing of arrays. It begins to be the program's,
+   * anew if it was before: the script's line that makes it, and nothing has been
+   * written to it yet. Nothing that uses it may be queued or running. */
+  void (*array_begin)(tps_device *, tps_device_array *, const char *source,
+                      int line);
   /* Nothing that uses it may be queued or running. */
   void (*array_destroy)(tps_device *, tps_device_array *);
   /* The whole array, its rows and slices without gaps, from device or pinned

@@ -155,6 +155,9 @@ int tps_array_allocate(tps_context *context, tps_device *device,
   }
   memory->parts->owner = array;
   memory->parts->pinned = end;
+  if (device->face->array_begin != NULL)
+    device->face->array_begin(device, array->handle, memory->site.source,
+                              memory->site.line);
   count(&local->stats, array->bytes);
   tps_memory_hold(memory);
   tps_memory_changed(memory, TPS_MEMORY_MADE);

@@ -375,6 +375,7 @@ static const tps_device_face face = {
     .event_import = tps_sim_event_import,
     .texture_limits = tps_sim_texture_limits,
     .array_create = tps_sim_array_create,
+    .array_begin = tps_sim_array_begin,
     .array_destroy = tps_sim_array_destroy,
     .array_copy = tps_sim_array_copy,
     .texture_create = tps_sim_texture_create,

@@ -10,8 +10,10 @@
 
 #include <stdlib.h>
 
+#include "sim/engine_atomic.h"
 #include "sim/engine_finding.h"
 #include "sim/engine_report.h"
+#include "sim/engine_texture.h"
 
 #define LEAST_STACK 256u
 #define WIDE_SPAN 4096u /* costs more to look through than the lanes do */
@@ -23,7 +25,16 @@ typedef struct stack_bits {
   uint64_t bytes;
 } stack_bits;
 
+/* What an asynchronous copy reads, for what it writes. */
+typedef struct source {
+  const insn *i; /* NULL: nothing */
+  unsigned lane;
+  const tps_sim_written *written;
+  uint64_t at, bytes;
+} source;
+
 typedef struct init_state {
+  source source;
   uint64_t shared_bytes;
   tps_sim_written *shared; /* NULL: no memory, or none to watch */
   uint32_t threads;        /* of whole warps */
@@ -47,6 +58,7 @@ static void *block_new(void *launch, struct tps_sim_block *block) {
 static void block_begin(void *launch, void *block) {
   init_state *s = block;
   (void)launch;
+  s->source.i = NULL;
   tps_sim_written_clear(s->shared, 0, s->shared_bytes);
   for (uint32_t k = 0; k < s->threads; k++)
     tps_sim_written_clear(s->stacks[k].written, 0, s->stacks[k].bytes);
@@ -69,6 +81,7 @@ const watch_part tps_sim_initcheck = {.wants = TPS_WATCH_INIT,
                                       .block_new = block_new,
                                       .block_begin = block_begin,
                                       .block_free = block_free,
+                                      .texels = true,
                                       .touch = on_touch};
 
 /* --- telling ------------------------------------------------------------- */
@@ -78,6 +91,22 @@ static bool is_library(const touch *t) {
   char where[600];
   tps_sim_insn_where(t->e->launch->kernel, t->i, where, sizeof where);
   return strstr(where, "cub/") != NULL || strstr(where, "thrust/") != NULL;
+}
+
+/* "texel (3,1,0) of a texture of 4 x 2 x 1" */
+static void add_texel(finding *f, const touch *t, unsigned lane,
+                      uint64_t address) {
+  bool surface = t->i->op == H_suld || t->i->op == H_sured;
+  const tps_sim_view *v = tps_sim_view_of(t->e, t->i, lane, surface);
+  uint64_t at = address - v->array, row = at % v->slice_bytes;
+  tps_sim_finding_add(f, "texel (%llu,%llu,%llu) of a %s of %llu x %llu x %llu",
+                      (unsigned long long)(row % v->row_bytes / v->texel_bytes),
+                      (unsigned long long)(row / v->row_bytes),
+                      (unsigned long long)(at / v->slice_bytes),
+                      surface ? "surface" : "texture",
+                      (unsigned long long)v->shape.width,
+                      (unsigned long long)tps_array_rows(&v->shape),
+                      (unsigned long long)tps_array_slices(&v->shape));
 }
 
 static void tell(atomic_uchar *told, const touch *t, unsigned lane,
@@ -97,6 +126,7 @@ static void tell(atomic_uchar *told, const touch *t, unsigned lane,
   tps_sim_finding_at(&f, t->e, t->i);
   tps_sim_finding_by(&f, t->e, t->e->warp, lane);
   tps_sim_finding_add(&f, "Address 0x%llx", (unsigned long long)address);
+  if (t->texel) add_texel(&f, t, lane, address);
   if (t->place == WATCH_GLOBAL)
     tps_sim_finding_memory(&f, t->memory, address, bytes);
   if (t->place == WATCH_SHARED) {
@@ -118,21 +148,28 @@ static bool is_opaque(const touch *t) {
   case H_mbarrier_tx:
   case H_mbarrier_wait:
   case H_async_arrive: return true;
-  case H_async_bulk: return t->kind == WATCH_UPDATE;
+  case H_async_bulk: /* the mbarrier that it tells */
+    return t->kind == WATCH_UPDATE && !(t->order & WATCH_ASYNC);
   default: return false;
   }
 }
 
-/* Texels are not followed one by one. */
-static bool is_texture(const touch *t) {
-  return t->i->op == H_tex || t->i->op == H_tld4;
+/* All of a texture's linear memory, of which the texels come one by one as well. */
+static bool is_whole_texture(const touch *t) {
+  return !t->texel && (t->i->op == H_tex || t->i->op == H_tld4);
+}
+
+static bool is_copy(const touch *t) {
+  return t->i->op == H_async_copy || t->i->op == H_async_bulk;
 }
 
 static uint64_t element_of(const touch *t) {
   const insn *i = t->i;
   bool plain = i->op >= H_ld_u8_global && i->op <= H_st_any;
-  if (t->order & WATCH_ASYNC) return t->bytes; /* copied in one piece */
-  if (plain) return i->f & 255;
+  if (is_copy(t) && t->kind == WATCH_LOAD) return t->bytes; /* see `copied` */
+  if (is_copy(t)) return tps_sim_atomic_size((i->f - 1) >> 8);
+  if (t->texel && t->kind == WATCH_LOAD && i->op != H_suld) return t->bytes;
+  if (plain || t->texel) return i->f & 255;
   return t->bytes < SOME_ELEMENT ? t->bytes : SOME_ELEMENT;
 }
 
@@ -208,17 +245,43 @@ static void in_stacks(init_state *s, atomic_uchar *told, const touch *t,
   }
 }
 
+static tps_sim_written *written_of(const touch *t) {
+  if (t->place == WATCH_GLOBAL) return t->memory->written;
+  return t->owner->watch->init->shared;
+}
+
+/* Asynchronous copies take along what is known of each byte, but if nothing of the
+ * source was written, which is told, and once is enough. */
+static void copied(init_state *s, atomic_uchar *told, const touch *t) {
+  unsigned lane = (unsigned)__builtin_ctz(t->lanes);
+  tps_sim_written *w = written_of(t);
+  source *from = &s->source;
+  if (t->kind == WATCH_LOAD) {
+    bool none = w && check_lane(told, t, lane, w);
+    *from = (source){t->i, lane, none ? NULL : w, t->at[lane], t->bytes};
+    return;
+  }
+  bool known = from->i == t->i && from->lane == lane;
+  uint64_t bytes = known ? from->bytes : 0;
+  tps_sim_written_set(w, t->at[lane] + bytes, t->bytes - bytes);
+  if (known)
+    tps_sim_written_copy(w, t->at[lane], from->written, from->at, bytes);
+  if (t->i->op == H_async_copy) from->i = NULL; /* the next may read nothing */
+}
+
 static void on_touch(void *launch, void *block, const touch *t) {
   bool reads = t->kind != WATCH_STORE && !is_opaque(t);
   bool writes = t->kind != WATCH_LOAD || is_opaque(t);
-  tps_sim_written *w = NULL;
-  if (is_texture(t)) return;
+  if (is_whole_texture(t)) return;
   if (t->place == WATCH_LOCAL) {
     in_stacks(block, launch, t, reads, writes);
     return;
   }
-  if (t->place == WATCH_GLOBAL) w = t->memory->written;
-  else w = t->owner->watch->init->shared;
+  if (is_copy(t) && t->kind != WATCH_UPDATE) {
+    copied(block, launch, t);
+    return;
+  }
+  tps_sim_written *w = written_of(t);
   if (w) in_one(launch, t, w, reads, writes);
 }
 

@@ -113,6 +113,17 @@ static unsigned char *find(place *p) {
          (uint64_t)p->y * p->view->row_bytes + (uint64_t)p->x;
 }
 
+bool tps_sim_surface_touched(engine *e, const insn *i, unsigned lane,
+                             uint64_t *at, unsigned *bytes) {
+  place p = {.e = e, .i = i, .lane = lane};
+  p.size = (i->f & 255) * i->count;
+  const unsigned char *first = find(&p);
+  if (first == NULL) return false;
+  *at = (uint64_t)(first - p.view->texels);
+  *bytes = p.size;
+  return true;
+}
+
 /* ---- bytes --------------------------------------------------------------- */
 
 static unsigned element_size(const insn *i) { return i->f & 255; }

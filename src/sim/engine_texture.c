@@ -119,15 +119,30 @@ HANDLER(tex) {
   return i + 1;
 }
 
+static tps_sim_texel gather(engine *e, const insn *i, unsigned lane,
+                            const tps_sim_view *v) {
+  static const tps_sim_texel nothing;
+  if (v->line || is_volume(v)) return nothing;
+  return tps_sim_gather(v, point(e, i, lane), (unsigned)(i->imm >> VIEW_SHIFT));
+}
+
 HANDLER(tld4) {
   EACH_LANE_OF(mask) {
     const tps_sim_view *v = tps_sim_view_of(e, i, l, false);
-    tps_sim_texel t = {{0}};
-    if (!v->line && !is_volume(v))
-      t = tps_sim_gather(v, point(e, i, l), (unsigned)(i->imm >> VIEW_SHIFT));
+    tps_sim_texel t = gather(e, i, l, v);
     put_texel(e, i, l, &t);
   }
   return i + 1;
+}
+
+tps_sim_texels tps_sim_texels_read(engine *e, const insn *i, unsigned lane) {
+  tps_sim_texels read = {.count = 0};
+  tps_sim_view v = *tps_sim_view_of(e, i, lane, false);
+  v.read = &read;
+  if (i->op == H_tld4) gather(e, i, lane, &v);
+  else if (i->imm & VIEW_INTEGER) fetch(e, i, lane, &v);
+  else sample(e, i, lane, &v);
+  return read;
 }
 
 /* ---- queries ------------------------------------------------------------- */

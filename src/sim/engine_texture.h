@@ -43,4 +43,11 @@ enum { RED_ADD, RED_MIN, RED_MAX, RED_BAND, RED_BOR };
 const tps_sim_view *tps_sim_view_of(engine *e, const insn *i, unsigned lane,
                                     bool surface);
 
+/* What a lane of tex or tld4 is about to read; a fault, if it will be one. */
+tps_sim_texels tps_sim_texels_read(engine *e, const insn *i, unsigned lane);
+/* The bytes that a lane of suld, sust or sured is about to touch, from the first
+ * texel; false: none. A fault, if it will be one. */
+bool tps_sim_surface_touched(engine *e, const insn *i, unsigned lane,
+                             uint64_t *at, unsigned *bytes);
+
 #endif

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "sim/engine_shape.h"
-#include "sim/textures.h"
+#include "sim/engine_texture.h"
 
 #define NO_OPERAND UINT32_MAX
 
@@ -42,6 +42,7 @@ static bool add_part(struct tps_sim_launch *launch, const watch_part *part) {
   w->states[w->count] = part->launch_new(launch);
   w->alone |= part->alone;
   w->touches |= part->touch != NULL;
+  w->texels |= part->texels;
   return w->states[w->count] != NULL && ++w->count > 0;
 }
 
@@ -118,7 +119,8 @@ static void pass_on(const touch *t) {
   const struct tps_sim_watch *w = t->e->launch->watch;
   void *const *states = t->e->block->watch->states;
   for (uint32_t k = 0; k < w->count; k++)
-    if (w->parts[k]->touch) w->parts[k]->touch(w->states[k], states[k], t);
+    if (w->parts[k]->touch && (!t->texel || w->parts[k]->texels))
+      w->parts[k]->touch(w->states[k], states[k], t);
 }
 
 void tps_sim_watch_sync(engine *e, unsigned what, uint32_t lanes,
@@ -401,6 +403,47 @@ static void watch_bulk(engine *e, const insn *i, uint32_t mask) {
   }
 }
 
+/* Bytes of a texture or surface, from its first texel. */
+static void touch_texels(engine *e, const insn *i, one o, const tps_sim_view *v,
+                         uint64_t at, uint64_t bytes) {
+  tps_sim_allocation *m = tps_sim_find(e->launch->space, v->array);
+  if (!m || !atomic_load_explicit(&m->live, memory_order_relaxed)) return;
+  touch t = {.e = e,
+             .i = i,
+             .kind = (uint8_t)o.kind,
+             .order = (uint8_t)o.order,
+             .place = WATCH_GLOBAL,
+             .texel = true,
+             .align = 1,
+             .lanes = 1u << o.lane,
+             .bytes = bytes,
+             .memory = m,
+             .host = m->host};
+  t.at[o.lane] = v->array - m->base + at;
+  pass_on(&t);
+}
+
+static void watch_texels(engine *e, const insn *i, uint32_t mask) {
+  EACH(mask, l) {
+    const tps_sim_view *v = tps_sim_view_of(e, i, l, false);
+    tps_sim_texels read = tps_sim_texels_read(e, i, l);
+    one o = {.lane = l, .kind = WATCH_LOAD, .order = WATCH_STRONG};
+    for (uint32_t k = 0; k < read.count; k++)
+      touch_texels(e, i, o, v, read.at[k], v->texel_bytes);
+  }
+}
+
+static void watch_surface(engine *e, const insn *i, watch_kind kind,
+                          uint32_t mask) {
+  EACH(mask, l) {
+    uint64_t at;
+    unsigned bytes;
+    one o = {.lane = l, .kind = kind, .order = WATCH_STRONG};
+    if (tps_sim_surface_touched(e, i, l, &at, &bytes))
+      touch_texels(e, i, o, tps_sim_view_of(e, i, l, true), at, bytes);
+  }
+}
+
 /* What texture instructions read counts as all of the linear memory below it;
  * arrays are nobody's memory to plain accesses. */
 static void watch_texture(engine *e, const insn *i, uint32_t mask) {
@@ -409,15 +452,14 @@ static void watch_texture(engine *e, const insn *i, uint32_t mask) {
     uint64_t handle = row64(e, i->a)[l];
     if (handle == last) continue;
     last = handle;
-    const tps_sim_allocation *m = tps_sim_find(e->launch->space, handle);
-    if (!m || m->kind != TPS_SIM_TEXTURE || m->base != handle) continue;
-    const tps_sim_view *v = (const tps_sim_view *)(const void *)m->host;
+    const tps_sim_view *v = tps_sim_view_of(e, i, l, false);
     uint64_t rows = tps_array_rows(&v->shape);
     uint64_t bytes = v->shape.width * v->texel_bytes;
     if (rows > 1) bytes += (rows - 1) * v->row_bytes;
     tps_sim_watch_one(e, i, l, TPS_PTX_GLOBAL, v->array, bytes, WATCH_LOAD,
                       WATCH_STRONG);
   }
+  if (e->launch->watch->texels) watch_texels(e, i, mask);
 }
 
 static watch_sync sync_of(const insn *i) {
@@ -448,6 +490,12 @@ void tps_sim_watch_insn(engine *e, const insn *i, uint32_t mask) {
   case H_async_bulk: watch_bulk(e, i, mask); return;
   case H_tex:
   case H_tld4: watch_texture(e, i, mask); return;
+  case H_suld:
+  case H_sust:
+  case H_sured:
+    if (e->launch->watch->texels)
+      watch_surface(e, i, (watch_kind)s->kind, mask);
+    return;
   case H_fence:
   case H_async_commit:
   case H_async_wait:
@@ -458,7 +506,7 @@ void tps_sim_watch_insn(engine *e, const insn *i, uint32_t mask) {
   if (s->kind == WATCH_NOTHING) return;
   t.e = e, t.i = i;
   t.kind = s->kind, t.order = s->order;
-  t.run = false;
+  t.run = t.texel = false;
   t.lanes = mask;
   t.align = t.bytes = s->bytes;
   t.memory = NULL, t.owner = NULL, t.object = NULL;

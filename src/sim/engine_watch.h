@@ -56,6 +56,8 @@ typedef struct touch {
   uint8_t kind, order;
   uint8_t place; /* watch_place */
   bool run;      /* all 32 lanes, their bytes one behind the other */
+  bool texel;    /* of a texture or a surface, by its own instructions; only
+                    for parts that want such */
   uint8_t align;
   uint32_t lanes;              /* at least one */
   uint64_t bytes;              /* of each lane */
@@ -91,6 +93,8 @@ typedef enum watch_sync {
 typedef struct watch_part {
   unsigned wants; /* which of TPS_WATCH_* calls for it */
   bool alone;     /* turns of the launch's blocks must not overlap in time */
+  bool texels; /* wants what texture instructions touch, texel by texel; to the
+                     others they read all of linear memory, and no arrays */
   /* NULL: no memory. */
   void *(*launch_new)(struct tps_sim_launch *launch);
   /* All blocks have ended or will never run on: tells what there is to tell. The
@@ -121,7 +125,7 @@ struct tps_sim_watch {
   void *states[WATCH_PARTS];
   uint32_t count;
   bool alone;
-  bool touches;         /* a part wants to know of accesses */
+  bool touches, texels; /* a part wants to know of accesses, of texels */
   pthread_mutex_t turn; /* held during each turn if `alone` */
 };
 

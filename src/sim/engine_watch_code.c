@@ -94,7 +94,10 @@ static watch_site site_of(const struct tps_sim_kernel *kernel, const insn *i) {
   case H_mbarrier_wait:
   case H_async_arrive: return of_mbarrier(i);
   case H_tex:
-  case H_tld4: return (watch_site){.kind = WATCH_LOAD};
+  case H_tld4:
+  case H_suld: return (watch_site){.kind = WATCH_LOAD};
+  case H_sust: return (watch_site){.kind = WATCH_STORE};
+  case H_sured: return (watch_site){.kind = WATCH_UPDATE};
   default: return (watch_site){.kind = WATCH_NOTHING};
   }
 }

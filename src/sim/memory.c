@@ -111,6 +111,13 @@ static void forget_written(tps_sim_allocation *a) {
   a->written = NULL;
 }
 
+void tps_sim_begin_unwritten(tps_sim_allocation *a) {
+  bool bare = a->kind == TPS_SIM_DEVICE_MEMORY || a->kind == TPS_SIM_ARRAY;
+  forget_written(a);
+  if (bare && tps_watched(TPS_WATCH_INIT))
+    a->written = tps_sim_written_new(a->size);
+}
+
 static void universe_destroy(universe *u) {
   for (tps_sim_allocation *a = u->bare.first; a != NULL; a = a->next)
     forget_written(a);
@@ -199,8 +206,7 @@ static void enliven(tps_sim_allocation *a, tps_sim_space *space, uint64_t bytes,
   a->line = a->free_line = 0;
   a->died = 0;
   a->written = NULL;
-  if (kind == TPS_SIM_DEVICE_MEMORY && tps_watched(TPS_WATCH_INIT))
-    a->written = tps_sim_written_new(bytes);
+  tps_sim_begin_unwritten(a);
   atomic_store_explicit(&a->freeing, false, memory_order_relaxed);
   atomic_store_explicit(&a->live, true, memory_order_relaxed);
   space->used += charge(a);

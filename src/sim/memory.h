@@ -103,6 +103,8 @@ int tps_sim_allocate(tps_sim_space *space, uint64_t bytes,
 int tps_sim_allocate_ahead(tps_sim_space *space, uint64_t bytes,
                            tps_sim_memory_kind kind, uint64_t credit,
                            tps_sim_allocation **out, tps_error *err);
+/* Nothing has been written to it yet, if anybody asks; nobody may be using it. */
+void tps_sim_begin_unwritten(tps_sim_allocation *allocation);
 /* Marks the allocation, whose owner `space` is, dead at once; its bytes are kept
  * until reclaimed. */
 void tps_sim_free(tps_sim_space *space, tps_sim_allocation *allocation,

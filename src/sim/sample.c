@@ -395,10 +395,23 @@ static int64_t slice_of(const tps_sim_view *v, int32_t layer) {
   return (int64_t)((uint32_t)layer < n ? (uint32_t)layer : n - 1);
 }
 
-static tps_sim_texel one_texel(const tps_sim_view *v, const int64_t i[3],
-                               int64_t slice) {
+static void note(const tps_sim_view *v, const int64_t i[3], int64_t slice) {
+  if (v->read == NULL || i[0] < 0 || i[1] < 0 || i[2] < 0) return;
+  v->read->at[v->read->count++] = (uint64_t)(slice + i[2]) * v->slice_bytes +
+                                  (uint64_t)i[1] * v->row_bytes +
+                                  (uint64_t)i[0] * v->texel_bytes;
+}
+
+static tps_sim_texel texel_or_border(const tps_sim_view *v, const int64_t i[3],
+                                     int64_t slice) {
   if (i[0] < 0 || i[1] < 0 || i[2] < 0) return border(v);
   return texel_at(v, i[0], i[1], slice + i[2]);
+}
+
+static tps_sim_texel one_texel(const tps_sim_view *v, const int64_t i[3],
+                               int64_t slice) {
+  note(v, i, slice);
+  return texel_or_border(v, i, slice);
 }
 
 static tps_sim_texel filtered(const tps_sim_view *v, const axis *axes,
@@ -411,7 +424,8 @@ static tps_sim_texel filtered(const tps_sim_view *v, const axis *axes,
   for (unsigned k = 0; k < planes * 4; k++) {
     int64_t i[3] = {axes[0].texel[k & 1], axes[1].texel[k >> 1 & 1],
                     axes[2].texel[k >> 2]};
-    tps_sim_texel t = one_texel(v, i, slice);
+    tps_sim_texel t = texel_or_border(v, i, slice);
+    if (w[k] != 0) note(v, i, slice);
     for (unsigned c = 0; c < 4; c++) channels[c][k] = t.channel[c];
   }
   for (unsigned c = 0; c < 4; c++)

@@ -55,6 +55,14 @@ int tps_sim_array_create(tps_device *face, const tps_array_shape *shape,
   return code;
 }
 
+void tps_sim_array_begin(tps_device *face, tps_device_array *array,
+                         const char *source, int line) {
+  (void)face;
+  tps_sim_begin_unwritten(array->memory);
+  array->memory->source = source;
+  array->memory->line = line;
+}
+
 void tps_sim_array_destroy(tps_device *face, tps_device_array *array) {
   tps_sim_device *device = (tps_sim_device *)face;
   tps_sim_free(device->space, array->memory, "", 0);

@@ -14,6 +14,12 @@
 #include "device/device.h"
 #include "sim/memory.h"
 
+/* Texels that a sample depends on: where they are, in bytes from the first. */
+typedef struct tps_sim_texels {
+  uint32_t count;
+  uint64_t at[8];
+} tps_sim_texels;
+
 /* What a kernel's handle leads to. Constant once it is made. */
 typedef struct tps_sim_view {
   tps_array_shape shape;
@@ -23,6 +29,8 @@ typedef struct tps_sim_view {
   uint64_t row_bytes, slice_bytes;
   uint32_t texel_bytes;
   bool line; /* linear memory: fetched by integers only */
+  tps_sim_texels
+      *read; /* of a copy of a view: where samples note what they read */
 } tps_sim_view;
 
 /* The four channels of a texel as a kernel gets them: bits of float, or of
@@ -54,6 +62,8 @@ void tps_sim_texture_limits(tps_device *, bool writable,
                             tps_texture_limits *out);
 int tps_sim_array_create(tps_device *, const tps_array_shape *,
                          tps_device_array **out, tps_error *err);
+void tps_sim_array_begin(tps_device *, tps_device_array *, const char *source,
+                         int line);
 void tps_sim_array_destroy(tps_device *, tps_device_array *);
 int tps_sim_array_copy(tps_device *, tps_device_array *, uint64_t address,
                        bool to_array, tps_device_stream *, tps_op *op,
