@@ -141,7 +141,8 @@ static tps_pending *put_off(tps_order *o, const tps_pending *now) {
   if (p->graph != NULL) tps_op_ref(p->graph);
   append(o, p);
   if (p->ready) return p;
-  if (p->body) keep_unknown(o, p);
+  if (p->body && p->op->kind == TPS_OP_LAUNCH) keep_unknown(o, p);
+  else if (p->body) p->count = 0; /* all of it will be told */
   if (!begin_waiting(o, p)) p->ready = true;
   return p;
 }
@@ -191,7 +192,7 @@ static void remember(tps_order *o, const tps_op *op, tps_origin *origin) {
 
 void tps_access_op(tps_order *o, tps_op *op, tps_op *graph, bool body,
                    const tps_point *point) {
-  bool told = op->kind == TPS_OP_LAUNCH && op->device_kind == TPS_SIM;
+  bool told = op->device_kind == TPS_SIM && (op->kind == TPS_OP_LAUNCH || body);
   if (op->touch_count == 0 && !told) return;
   tps_origin *origin = origin_of(op, graph);
   if (origin == NULL) {
@@ -316,16 +317,21 @@ typedef struct merging {
   uint32_t last[2 * TPS_ACCESS_STRONG]; /* with that access, + 1 */
 } merging;
 
+static bool is_one_with(const tps_touch *before, const tps_touch *touch) {
+  return before->memory == touch->memory && before->row == touch->row &&
+         before->pitch == touch->pitch &&
+         (touch->row == 0 ? touch->first <= before->first + before->bytes
+                          : touch->first == before->first);
+}
+
 static void merge_one(merging *m, const tps_touch *touch) {
   uint32_t *last = &m->last[touch->access];
   uint64_t end = touch->first + touch->bytes;
-  if (*last > 0) {
-    tps_touch *before = &m->list[*last - 1];
-    if (touch->first <= before->first + before->bytes) {
-      if (end > before->first + before->bytes)
-        before->bytes = end - before->first;
-      return;
-    }
+  tps_touch *before = *last > 0 ? &m->list[*last - 1] : NULL;
+  if (before != NULL && is_one_with(before, touch)) {
+    if (end > before->first + before->bytes)
+      before->bytes = end - before->first;
+    return;
   }
   m->list[m->count++] = *touch;
   *last = m->count;

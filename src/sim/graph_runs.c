@@ -192,9 +192,19 @@ static void node_done(tps_sim_node *node, bool failed) {
   if (--plan->left == 0) parent_finish(plan->parent, plan->failed);
 }
 
+/* What is in a body may not run at all, so nobody knew that it would. */
+static void tell_body(const tps_sim_task *task) {
+  tps_op *op = task->op;
+  if (task->node->plan->parent->kind != TPS_SIM_TASK_CONDITION ||
+      op->kind == TPS_OP_LAUNCH || op->touch_count == 0)
+    return;
+  tps_watch_touched(op, task->stream->head->op, op->touches, op->touch_count);
+}
+
 void tps_sim_node_finish(tps_sim_task *task, bool failed) {
   tps_sim_node *node = task->node;
   tps_sim_device *device = task->device;
+  if (!failed && tps_watched(TPS_WATCH_TOUCHES)) tell_body(task);
   if (is_limited(task)) device->pool->begun--;
   if (task->kind == TPS_SIM_TASK_NOTIFY) {
     task->u.notice.call(task->u.notice.data, failed);
