@@ -277,6 +277,18 @@ describe("a timeline", function()
     assert.is_nil(found.name)
   end)
 
+  it("tells of a wait that had begun before from its own begin on", function()
+    local s <close> = tp.Stream()
+    local x <close> = tp.zeros("i32", 4)
+    gate.run(s, "add", x, 0, 1)
+    s:on_complete(function() tp.timeline.start() end)
+    s:synchronize()
+    tp.current_device():synchronize()
+    local t = check(tp.timeline.stop())
+    assert.is_true(#t.waits > 0)
+    for _, w in ipairs(t.waits) do assert.is_true(w.started >= 0, w.started) end
+  end)
+
   it("tells where the host slept while tasks did", function()
     local line
     local t = check(record(function()

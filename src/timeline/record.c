@@ -237,7 +237,8 @@ static void held(void *data, const tps_context *context, uint64_t began_ns) {
     span->context = context->id;
     span->source = context->site.source;
     span->line = context->site.line;
-    if (!goes_on) span->began_ns = began_ns;
+    if (!goes_on)
+      span->began_ns = began_ns > t->began_ns ? began_ns : t->began_ns;
     span->ended_ns = now;
   }
   pthread_mutex_unlock(&t->lock);
@@ -251,7 +252,7 @@ static _Atomic(tps_timeline *) recorded;
 static _Atomic uint64_t last_range;
 
 static void begin_in(tps_timeline *t, uint64_t id, const tps_context *context,
-                     uint64_t thread, const char *name) {
+                     const char *name) {
   if (!is_ours(t, context->id)) return;
   char *copy = strdup(name);
   pthread_mutex_lock(&t->lock);
@@ -260,7 +261,6 @@ static void begin_in(tps_timeline *t, uint64_t id, const tps_context *context,
   if (span != NULL) {
     span->context = context->id;
     span->id = id;
-    span->thread = thread;
     span->name = copy;
     span->source = context->site.source;
     span->line = context->site.line;
@@ -292,15 +292,15 @@ static void end_in(tps_timeline *t, const tps_range *range) {
   pthread_mutex_unlock(&t->lock);
 }
 
-void tps_range_begin(tps_range *range, const tps_context *context,
-                     uint64_t thread, const char *name) {
+void tps_range_begin(tps_range *range, const tps_context *context, bool nested,
+                     const char *name) {
   range->id = atomic_fetch_add(&last_range, 1) + 1;
   range->context = context->id;
-  tps_nvtx_begin(range, name, thread == 0);
+  tps_nvtx_begin(range, name, nested);
   if (atomic_load(&recorded) == NULL) return;
   pthread_mutex_lock(&list_lock);
   for (tps_timeline *t = atomic_load(&recorded); t != NULL; t = t->next)
-    begin_in(t, range->id, context, thread, name);
+    begin_in(t, range->id, context, name);
   pthread_mutex_unlock(&list_lock);
 }
 
@@ -400,8 +400,8 @@ void tps_timeline_stop(tps_timeline *t) {
   leave_list(t);
   tps_observer_remove(&t->observer);
   collect(t);
-  uint64_t now = tps_now_ns();
   tps_watch_remove(&t->watch);
+  uint64_t now = tps_now_ns();
   collect(t); /* what they still keep, nobody wants to know */
   drop_open(t);
   for (size_t i = 0; i < t->span_count; i++)

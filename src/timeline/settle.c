@@ -102,12 +102,13 @@ static bool find_before(const tps_timeline *t, uint32_t *before) {
 }
 
 /* A wait begins when what was before it has ended: devices may have told of an
- * earlier time. Anything else does, too, by the device's own account; what two
- * clocks lack for it is small. */
+ * earlier time. Anything else does, too, by a GPU's own account; what its two clocks
+ * lack for it is small. */
 static void follow(tps_timeline_item *item, const tps_timeline_item *before) {
   if (item->started_ns >= before->finished_ns) return;
   if (item->kind != TPS_OP_WAIT &&
-      before->finished_ns - item->started_ns > SLIP_NS)
+      (item->device_kind != TPS_CUDA ||
+       before->finished_ns - item->started_ns > SLIP_NS))
     return; /* several threads queue here: not in the order of their records */
   item->started_ns = before->finished_ns;
 }
