@@ -117,6 +117,24 @@ __global__ void waiting(int *p) {
   else __syncwarp(0xffffffff); // @waiting
   p[threadIdx.x] = 1;
 }
+__global__ void spinning(volatile int *p) {
+  if (threadIdx.x < 32) {
+    p[1] = 1;
+    __syncthreads(); // @spinning
+  } else {
+    while (*p == 0) continue; // @spins
+    __syncthreads();
+  }
+}
+__global__ void spinning_lanes(volatile int *p) {
+  if (threadIdx.x >= 16)
+    while (*p == 0) continue;
+  else
+    __syncwarp(); // @met
+}
+__global__ void spins(volatile int *p) {
+  while (*p == 0) continue;
+}
 __global__ void raw(int *p) {
   __shared__ unsigned long long object;
   unsigned at = (unsigned)__cvta_generic_to_shared(&object);
@@ -254,6 +272,23 @@ describe("the barrier check, in a process of its own,", function()
       "thread (16,0,0) in block (0,0,0)")
     assert.truthy(text:find(
       "lanes 0xffff0000 waits? for lanes 0x0000ffff"))
+  end)
+
+  it("tells who waits for what when a launch is given up", function()
+    local text = found('k("spinning", { 1, 96 }, b)', "0.2")
+    assert.equal(([[
+    warp 0 waits at barrier 0 (program.cu:%d), which has 32 of 96 threads
+    warps 1 to 2 go on (program.cu:%d)
+    the launch is given up, since the others don't end]]):format(
+      findings.line "spinning", findings.line "spins"),
+      expect(text, IN_BLOCK, "spinning", "spinning",
+        "thread (0,0,0) in block (0,0,0)"):gsub("\n    launched.*", ""))
+    text = found('k("spinning_lanes", { 1, 32 }, b)', "0.2")
+    assert.truthy(expect(text, IN_WARP, "spinning_lanes", "met",
+      "thread (0,0,0) in block (0,0,0)"):find(
+      "warp 0, lanes 0x0000ffff wait for lanes 0xffff0000", 1, true), text)
+    assert.equal("", (found('k("spins", { 1, 32 }, b) io.write " "', "0.2")
+      :gsub(" ", "")))
   end)
 
   it("tells barriers of different counts", function()

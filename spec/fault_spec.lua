@@ -507,6 +507,20 @@ report(wait)]], { env = { TPSTREAM_SIM_TIMEOUT = "0.5" } })
         .. "%(TPSTREAM_SIM_TIMEOUT%)", f.text)
     end)
 
+    it("tells what the others waited for meanwhile", function()
+      local _, f = case([[
+local m = program("half_spins", 'extern "C" __global__ void half(volatile int *p)'
+  .. ' { if (threadIdx.x >= 32) while (p[0] == 0) {}; __syncthreads(); p[1] = 1; }')
+m:kernel "half":launch({ grid = 1, block = 96 }, b)
+report(wait)]], { env = { TPSTREAM_SIM_TIMEOUT = "0.2" } })
+      assert.equal("702", f.number)
+      assert.matches("block (0,0,0), thread (32,0,0), program.cu:1: still running",
+        f.text, 1, true)
+      assert.matches("(TPSTREAM_SIM_TIMEOUT); warp 0 waits at barrier 0 "
+        .. "(program.cu:1), which has 32 of 96 threads; warps 1 to 2 go on "
+        .. "(program.cu:1)", f.text, 1, true)
+    end)
+
     it("ends at once by Ctrl-C under a kernel that never ends", function()
       local begin = os.time()
       local r = case([[

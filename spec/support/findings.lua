@@ -78,8 +78,8 @@ return function(name, source, check)
   end
 
   -- What is found in the text of a function of k and b, a buffer of 256 whole
-  -- numbers, in a process of its own: for what ends its device.
-  function self.apart(body)
+  -- numbers, in a process of its own: for what ends its device. `timeout` in seconds.
+  function self.apart(body, timeout)
     local r = run.script(([==[
 local tp = require "tpstream"
 tp.set_device "sim"
@@ -94,7 +94,8 @@ pcall(tp.check.stop)
 for _, r in ipairs(tp.check.reports()) do io.write(r.text) end
 os.exit(0, false)
 ]==]):format(name, source, check, body),
-      { env = { TPSTREAM_SIM_SEED = false, TPS_WRITE_PTX = false } })
+      { env = { TPSTREAM_SIM_SEED = false, TPS_WRITE_PTX = false,
+        TPSTREAM_SIM_TIMEOUT = timeout } })
     if r.stdout == "" then error(r.stderr, 2) end -- the fault makes the status
     return r.stdout
   end

@@ -110,5 +110,9 @@ tps_sim_outcome tps_sim_block_run(tps_sim_block *block, uint64_t slice);
 /* Where a block that is set aside goes on, for a report: "block (0,0,0), thread
  * (32,0,0), program.cu:7". */
 void tps_sim_block_place(tps_sim_block *block, char *text, size_t size);
+/* The launch of a block that is set aside is given up: what threads of it (or its
+ * cluster) wait for meanwhile, and where the others are, as "; warp 0 waits at barrier
+ * 0 (program.cu:5), …", and as a finding where one is wanted; false: none waits. */
+bool tps_sim_block_give_up(tps_sim_block *block, char *text, size_t size);
 
 #endif

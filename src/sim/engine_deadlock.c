@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * What a block's threads wait for when none of them can go on: each barrier with
- * those who are there and how many it needs, each synchronization of a warp with
- * the lanes that don't come, and the lines of all. Warps that stand alike are
- * told together.
+ * What a block's threads wait for when none of them can go on, or when a launch is
+ * given up in which others go on for ever: each barrier with those who are there and
+ * how many it needs, each synchronization of a warp with the lanes that don't come,
+ * and the lines of all. Warps that stand alike are told together.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,7 +67,9 @@ static void add_group(text *t, struct tps_sim_block *block, uint32_t first,
     return;
   }
   add_lanes(t, w, first, last, g->mask);
-  if (g->state == WAITS && g->barrier == WAIT_CLUSTER) {
+  if (g->state == RUNS) {
+    add(t, " %s (%s)", wait[4] ? "goes on" : "go on", where);
+  } else if (g->state == WAITS && g->barrier == WAIT_CLUSTER) {
     add(t, " %s at the cluster's barrier (%s)", wait, where);
   } else if (g->state == WAITS) {
     const barrier *b = &block->barriers[g->barrier];
@@ -79,55 +81,77 @@ static void add_group(text *t, struct tps_sim_block *block, uint32_t first,
   }
 }
 
-/* Adds what the block's groups wait for; gives where the first one does. */
-static const insn *add_block(text *t, struct tps_sim_block *block) {
+static void add_block(text *t, struct tps_sim_block *block) {
   uint32_t warps = block->launch->warps;
   uint32_t threads = block->launch->threads, gone = threads - block->live;
-  const insn *at = NULL;
   for (uint32_t first = 0, last; first < warps; first = last + 1) {
     const warp *w = &block->warps[first];
     last = first;
     while (last + 1 < warps && same_standing(w, &block->warps[last + 1]))
       last++;
-    for (uint32_t n = 0; n < w->group_count; n++) {
+    for (uint32_t n = 0; n < w->group_count; n++)
       add_group(t, block, first, last, &w->groups[n]);
-      if (!at) at = w->groups[n].pc;
-    }
   }
   if (gone) add(t, "; %u of %u threads have ended", gone, threads);
-  return at;
 }
 
-/* As a finding, of the first thread that waits for others of its block. */
-static void tell(const cluster *c, const insn *at, const char *text) {
-  for (uint32_t k = 0; k < c->count; k++) {
-    const struct tps_sim_block *block = c->blocks[k];
-    for (uint32_t n = 0; block->live && n < block->launch->warps; n++) {
-      const warp *w = &block->warps[n];
-      const group *g = &w->groups[0];
-      if (!w->group_count || g->pc != at) continue;
-      tps_sim_tell_sync(&block->e, at, w, __builtin_ctz(g->mask),
-                        g->state == PARKED ? "Divergent thread(s) in warp"
-                                           : "Divergent thread(s) in block",
-                        text + 2);
-      return;
-    }
-  }
-}
-
-_Noreturn void tps_sim_deadlock(engine *e) {
-  const cluster *c = e->block->cluster;
-  text t = {.used = 0};
-  const insn *first = NULL;
+/* What all blocks of a cluster wait for. */
+static void add_cluster(text *t, const cluster *c) {
   for (uint32_t k = 0; k < c->count; k++) {
     struct tps_sim_block *block = c->blocks[k];
     const uint32_t *id = block->ctaid;
     if (!block->live) continue;
-    if (c->count > 1) add(&t, "; block (%u,%u,%u)", id[0], id[1], id[2]);
-    const insn *at = add_block(&t, block);
-    if (!first) first = at;
+    if (c->count > 1) add(t, "; block (%u,%u,%u)", id[0], id[1], id[2]);
+    add_block(t, block);
   }
-  tell(e->block->cluster, first, t.buffer);
-  tps_sim_fault(e, first, -1, TPS_LAUNCH_FAILED,
+}
+
+/* The first lanes of a cluster that wait. */
+typedef struct waiter {
+  const struct tps_sim_block *block;
+  const warp *warp;
+  const group *group; /* NULL: there are none */
+} waiter;
+
+static waiter first_to_wait(const cluster *c) {
+  for (uint32_t k = 0; k < c->count; k++) {
+    const struct tps_sim_block *block = c->blocks[k];
+    for (uint32_t n = 0; block->live && n < block->launch->warps; n++) {
+      const warp *w = &block->warps[n];
+      for (uint32_t j = 0; j < w->group_count; j++)
+        if (w->groups[j].state != RUNS)
+          return (waiter){block, w, &w->groups[j]};
+    }
+  }
+  return (waiter){NULL, NULL, NULL};
+}
+
+/* As a finding, of those lanes. */
+static void tell(const waiter *w, const text *t) {
+  tps_sim_tell_sync(&w->block->e, w->group->pc, w->warp,
+                    __builtin_ctz(w->group->mask),
+                    w->group->state == PARKED ? "Divergent thread(s) in warp"
+                                              : "Divergent thread(s) in block",
+                    t->buffer + 2);
+}
+
+_Noreturn void tps_sim_deadlock(engine *e) {
+  const cluster *c = e->block->cluster;
+  waiter first = first_to_wait(c);
+  text t = {.used = 0};
+  add_cluster(&t, c);
+  tell(&first, &t);
+  tps_sim_fault(e, first.group->pc, -1, TPS_LAUNCH_FAILED,
                 "deadlock: no thread can go on%s", t.buffer);
+}
+
+bool tps_sim_block_give_up(tps_sim_block *block, char *to, size_t size) {
+  waiter first = first_to_wait(block->cluster);
+  text t = {.used = 0};
+  if (!first.group) return false;
+  add_cluster(&t, block->cluster);
+  snprintf(to, size, "%s", t.buffer);
+  add(&t, "; the launch is given up, since the others don't end");
+  tell(&first, &t);
+  return true;
 }

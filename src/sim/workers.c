@@ -222,15 +222,15 @@ void tps_sim_cut_short(tps_sim_device *device, int code, const char *message) {
   while ((task = find_running(device)) != NULL) cut_short(task, code, message);
 }
 
-/* ", block (0,0,0), thread (0,0,0), program.cu:7" of a block set aside, if there
- * is one. */
-static void append_place(const tps_sim_task *task, char *text, size_t size) {
-  const tps_sim_aside *aside =
-      task->ready.last != NULL ? task->ready.last : task->yielded.last;
-  size_t used = strlen(text);
-  if (aside == NULL || size - used < 3) return;
-  snprintf(text + used, size - used, ", ");
-  tps_sim_block_place(aside->block, text + used + 2, size - used - 2);
+/* A block set aside, if possible one in which threads wait, what for in `waits`. */
+static const tps_sim_aside *give_up(const tps_sim_task *task, char *waits,
+                                    size_t size) {
+  const tps_sim_aside *lists[] = {task->ready.first, task->yielded.first};
+  waits[0] = '\0';
+  for (unsigned k = 0; k < 2; k++)
+    for (const tps_sim_aside *a = lists[k]; a != NULL; a = a->next)
+      if (tps_sim_block_give_up(a->block, waits, size)) return a;
+  return task->ready.last != NULL ? task->ready.last : task->yielded.last;
 }
 
 /* Ends a launch that runs for too long. */
@@ -238,14 +238,14 @@ static void check_deadline(tps_sim_task *task) {
   uint64_t limit = task->device->timeout_ns;
   if (limit == 0 || task->kind != TPS_SIM_TASK_LAUNCH || task->failed) return;
   if (tps_now_ns() - task->began_ns <= limit) return;
-  char message[1500];
-  snprintf(message, sizeof message, "kernel '%s'",
-           task->op->kernel != NULL ? task->op->kernel : "?");
-  append_place(task, message, sizeof message);
-  size_t used = strlen(message);
-  snprintf(message + used, sizeof message - used,
-           ": still running after %g s (TPSTREAM_SIM_TIMEOUT)",
-           (double)limit / 1e9);
+  char message[2000], place[900] = "", waits[900];
+  const tps_sim_aside *aside = give_up(task, waits, sizeof waits);
+  if (aside != NULL) tps_sim_block_place(aside->block, place, sizeof place);
+  snprintf(message, sizeof message,
+           "kernel '%.200s'%s%.700s: still running after %g s "
+           "(TPSTREAM_SIM_TIMEOUT)%s",
+           task->op->kernel != NULL ? task->op->kernel : "?",
+           aside != NULL ? ", " : "", place, (double)limit / 1e9, waits);
   tps_sim_launch_cancel(task->u.run.launch, TPS_LAUNCH_TIMEOUT, message);
   task->next_part = task->parts;
   task->failed = true;
