@@ -215,6 +215,39 @@ describe("a trace", function()
   end)
 end)
 
+describe("ranges of tasks", function()
+  it("have a line of their own each, with those inside beneath", function()
+    local t = record(function()
+      for i = 1, 4 do
+        tp.spawn(function()
+          tp.range("job " .. i, function()
+            for _ = 1, 3 do
+              tp.range("of " .. i, tp.sleep, 1 + 0.3 * i)
+            end
+          end)
+        end)
+      end
+      tp.run()
+    end)
+    t:write(folder .. "/tasks.html")
+    local data = json.read(files.read(folder .. "/tasks.html"):match
+      '<script type="application/json" id="data">(.-)</script>')
+    local lanes, count = {}, 0
+    for _, s in ipairs(data.spans) do
+      local job = s.name ~= json.null and s.name:match "^job (%d)$"
+      if job then
+        assert.equal(0, s.depth)
+        assert.is_nil(lanes[job])
+        lanes[job] = s.lane
+      elseif s.name ~= json.null then
+        count = count + 1
+        assert.same({ 1, lanes[s.name:match "%d"] }, { s.depth, s.lane })
+      end
+    end
+    assert.equal(12, count)
+  end)
+end)
+
 describe("a page", function()
   local t, page, data
   setup(function()

@@ -1198,7 +1198,9 @@ body("timeline", function(tp)
   pcall(tp.timeline.stop) -- of a run that an error has ended
   local file = os.tmpname()
   local _ <close> = setmetatable({}, {
-    __close = function() os.remove(file .. ".html") os.remove(file) end,
+    __close = function()
+      for _, kind in ipairs { "", ".html", ".json" } do os.remove(file .. kind) end
+    end,
   })
   tp.timeline.start { limit = 100 }
   local b <close> = tp.zeros("i32", 4)
@@ -1214,6 +1216,7 @@ body("timeline", function(tp)
     equal("fill", t.ranges[1].name)
   end
   t:write(file .. ".html")
+  t:write(file .. ".json")
   assert(t:chart(80):find "^timeline: ")
   assert(tostring(t):find "^tpstream.Timeline ")
   equal_list({ 5, 5, 5, 5 }, b:read())

@@ -273,7 +273,8 @@ static int range_call(lua_State *L) {
   lua_insert(L, 2);
   lua_toclose(L, 2);
   tps_site_set_observed(L, lua);
-  tps_range_begin(range, lua->context, L == lua->main, name);
+  tps_range_begin(range, lua->context,
+                  L != lua->main ? (uint64_t)(uintptr_t)L : 0, name);
   lua_callk(L, lua_gettop(L) - 3, LUA_MULTRET, 0, range_done);
   return range_done(L, LUA_OK, 0);
 }

@@ -252,7 +252,7 @@ static _Atomic(tps_timeline *) recorded;
 static _Atomic uint64_t last_range;
 
 static void begin_in(tps_timeline *t, uint64_t id, const tps_context *context,
-                     const char *name) {
+                     uint64_t thread, const char *name) {
   if (!is_ours(t, context->id)) return;
   char *copy = strdup(name);
   pthread_mutex_lock(&t->lock);
@@ -261,6 +261,7 @@ static void begin_in(tps_timeline *t, uint64_t id, const tps_context *context,
   if (span != NULL) {
     span->context = context->id;
     span->id = id;
+    span->thread = thread;
     span->name = copy;
     span->source = context->site.source;
     span->line = context->site.line;
@@ -292,15 +293,15 @@ static void end_in(tps_timeline *t, const tps_range *range) {
   pthread_mutex_unlock(&t->lock);
 }
 
-void tps_range_begin(tps_range *range, const tps_context *context, bool nested,
-                     const char *name) {
+void tps_range_begin(tps_range *range, const tps_context *context,
+                     uint64_t thread, const char *name) {
   range->id = atomic_fetch_add(&last_range, 1) + 1;
   range->context = context->id;
-  tps_nvtx_begin(range, name, nested);
+  tps_nvtx_begin(range, name, thread == 0);
   if (atomic_load(&recorded) == NULL) return;
   pthread_mutex_lock(&list_lock);
   for (tps_timeline *t = atomic_load(&recorded); t != NULL; t = t->next)
-    begin_in(t, range->id, context, name);
+    begin_in(t, range->id, context, thread, name);
   pthread_mutex_unlock(&list_lock);
 }
 

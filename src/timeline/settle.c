@@ -137,39 +137,49 @@ static bool order_times(tps_timeline *t) {
 #define LANES 64u
 #define DEEP 64u
 
-/* The ends of the ranges that are open in a lane. */
+/* The ends of the ranges that are open in a lane: those of one coroutine. */
 typedef struct lane {
-  uint64_t context;
+  uint64_t context, thread;
   uint32_t depth;
   uint64_t ends[DEEP];
 } lane;
 
-/* Whether the range lies within what is open there, or after it. */
-static bool fits(lane *l, const tps_timeline_span *span) {
-  if (l->depth > 0 && l->context != span->context) return false;
-  uint32_t depth = l->depth;
-  while (depth > 0 && l->ends[depth - 1] <= span->began_ns) depth--;
-  if (depth == DEEP || (depth > 0 && l->ends[depth - 1] < span->ended_ns))
-    return false;
-  l->depth = depth;
-  return true;
+/* Lets go what has ended by then. */
+static void close_ended(lane *l, uint64_t ns) {
+  while (l->depth > 0 && l->ends[l->depth - 1] <= ns) l->depth--;
 }
 
-/* Spans are in order of their beginning. Where there are more at once than
- * lanes, they share the last. */
+static bool is_of(const lane *l, const tps_timeline_span *span) {
+  return l->context == span->context && l->thread == span->thread;
+}
+
+/* Where the coroutine's open ranges are, else the first that is free. Where there
+ * are more at once than lanes, they share the last. */
+static lane *lane_for(lane *lanes, const tps_timeline_span *span) {
+  lane *free_one = NULL;
+  for (uint32_t n = LANES; n-- > 0;) {
+    lane *l = &lanes[n];
+    close_ended(l, span->began_ns);
+    if (l->depth > 0 && l->depth < DEEP && is_of(l, span)) return l;
+    if (l->depth == 0) free_one = l;
+  }
+  if (free_one != NULL) return free_one;
+  lanes[LANES - 1].depth = 0;
+  return &lanes[LANES - 1];
+}
+
+/* Spans are in order of their beginning. */
 static bool lay_ranges(tps_timeline *t) {
   lane *lanes = calloc(LANES, sizeof *lanes);
   if (lanes == NULL) return false;
   for (size_t i = 0; i < t->span_count; i++) {
     tps_timeline_span *span = &t->spans[i];
     if (span->name == NULL) continue;
-    uint32_t n = 0;
-    while (n < LANES - 1 && !fits(&lanes[n], span)) n++;
-    lane *l = &lanes[n];
-    if (n == LANES - 1) l->depth = 0;
-    span->lane = n;
-    span->depth = l->depth;
+    lane *l = lane_for(lanes, span);
     l->context = span->context;
+    l->thread = span->thread;
+    span->lane = (uint32_t)(l - lanes);
+    span->depth = l->depth;
     l->ends[l->depth++] = span->ended_ns;
   }
   free(lanes);

@@ -43,8 +43,8 @@ typedef struct tps_timeline_item {
 /* What the host did. */
 typedef struct tps_timeline_span {
   uint64_t context;
-  uint64_t id; /* of a range */
-  char *name;  /* owned; NULL: it waited */
+  uint64_t id, thread; /* of a range; thread 0: the main coroutine */
+  char *name;          /* owned; NULL: it waited */
   const char *source;
   int32_t line;
   uint32_t lane, depth; /* where a range is drawn (ranges that are not inside of
@@ -101,11 +101,11 @@ typedef struct tps_range {
   bool pushed;
 } tps_range;
 
-/* The name is copied, up to its first NUL. nested: it ends before those that were
- * begun before it, on this thread. Never fails: a range that there is no memory for
- * is not shown. */
-void tps_range_begin(tps_range *range, const tps_context *context, bool nested,
-                     const char *name);
+/* The name is copied, up to its first NUL. thread: 0, or what tells the
+ * coroutine, in which ranges end in the reverse order. Never fails: a range that
+ * there is no memory for is not shown. */
+void tps_range_begin(tps_range *range, const tps_context *context,
+                     uint64_t thread, const char *name);
 void tps_range_end(tps_range *range);
 
 #endif

@@ -65,10 +65,10 @@ function tables() {
     gathered(spans.filter(s => s.name === null), s => whereOfSpan(s) || "(not known)")
       .map(s => [{ text: s.name }, String(s.count), lasts(s.us), share(s.us, total),
         lasts(s.most)]));
-  table("ranges", ["", "count", "together", "", "longest"],
+  table("ranges", ["", "count", "together", "each", "longest"],
     gathered(spans.filter(s => s.name !== null), s => s.name)
       .map(s => [{ text: s.name, find: s.name }, String(s.count), lasts(s.us),
-        share(s.us, total), lasts(s.most)]));
+        lasts(s.us / s.count), lasts(s.most)]));
 }
 
 // ---- what the signs mean ------------------------------------------------------------
