@@ -16,20 +16,25 @@ const time = px => from + (px - label) / (width - label) * (to - from);
 let css = getComputedStyle(document.documentElement), tones = {};
 const tone = name => tones[name] ??= css.getPropertyValue(name).trim();
 
-// The first of the list that may reach into view: it is in order of beginnings; what
+// The first of `length` for which it holds, as it does for all that follow.
+function firstOf(length, holds) {
+  let low = 0, high = length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if (holds(mid)) high = mid; else low = mid + 1;
+  }
+  return low;
+}
+// The first of the list that may reach up to a time: it is in order of beginnings; what
 // lies far before may be long, so ends are remembered.
-function firstIn(row) {
+function firstIn(row, at) {
   if (!row.last) {
     let last = -Infinity;
     row.last = Float64Array.from(row.list, i => last = Math.max(last, row.end(i)));
   }
-  let low = 0, high = row.list.length;
-  while (low < high) {
-    const mid = (low + high) >> 1;
-    if (row.last[mid] < from) low = mid + 1; else high = mid;
-  }
-  return low;
+  return firstOf(row.list.length, k => row.last[k] >= at);
 }
+const firstQueued = (list, at) => firstOf(list.length, k => queuedAt(list[k]) >= at);
 
 let stripes = null;
 function striped() {
@@ -124,13 +129,9 @@ function gatherer(row, y, h) {
 }
 
 function drawQueued(row, y) {
-  let drawn = -1, list = row.queued;
-  let low = 0, high = list.length;
-  while (low < high) {
-    const mid = (low + high) >> 1;
-    if (queuedAt(list[mid]) < from) low = mid + 1; else high = mid;
-  }
-  for (let k = low; k < list.length && queuedAt(list[k]) <= to; k++) {
+  const list = row.queued;
+  let drawn = -1;
+  for (let k = firstQueued(list, from); k < list.length && queuedAt(list[k]) <= to; k++) {
     const a = Math.floor(x(queuedAt(list[k])));
     if (a <= drawn) continue;
     pen.fillStyle = tone("--text");
@@ -144,7 +145,7 @@ function drawRow(row) {
   const top = row.host !== undefined ? y + 14 : y + 2;
   const h = row.host !== undefined ? 6 : row.h - 4;
   const small = gatherer(row, top, h), records = [];
-  for (let k = firstIn(row); k < row.list.length; k++) {
+  for (let k = firstIn(row, from); k < row.list.length; k++) {
     const i = row.list[k];
     if (row.start(i) > to) break;
     const a = Math.max(x(row.start(i)), label - 9), b = Math.min(x(row.end(i)), width + 9);

@@ -63,10 +63,11 @@ function under(px, py) {
   const row = rows.find(r => at >= r.y && at < r.y + r.h);
   if (!row || row.head || px < label || py < AXIS) return null;
   if (row.queued && at < row.y + 13) {
-    const i = nearest(row.queued, px, queuedAt, queuedAt, 0);
+    const i = nearest(row.queued, px, queuedAt, queuedAt,
+      firstQueued(row.queued, time(px - 5)));
     if (i >= 0) return { item: i, queued: true };
   }
-  const i = nearest(row.list, px, row.start, row.end, firstIn(row));
+  const i = nearest(row.list, px, row.start, row.end, firstIn(row, time(px - 5)));
   if (i < 0) return null;
   return row.host !== undefined || row.ranges ? { span: i } : { item: i };
 }
