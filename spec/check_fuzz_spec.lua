@@ -5,6 +5,7 @@
 -- atomic additions, records, waits, waits of the host and launches of graphs with
 -- branches, of which the reference knows every path from one operation to another.
 local tp = require "tpstream"
+local happens = require "spec.support.happens"
 local program = require "spec.support.program"
 
 local SOURCE = [=[
@@ -59,26 +60,12 @@ end
 
 -- ---- the reference ---------------------------------------------------------
 
--- Everything that happens is a node; before[j][i]: i comes before j. The buffers
--- with a race, and all pairs of lines that race. With `legacy` stream 1 is the legacy
--- one, and 2 and 3 are blocking.
+-- The buffers with a race, and all pairs of lines that race. With `legacy` stream 1
+-- is the legacy one, and 2 and 3 are blocking.
 local function reference(list, legacy)
-  local before, count = {}, 0
+  local all = happens.new()
   local last, record, host = {}, {}, nil
-  local accesses, racy, together = {}, {}, {}
-  local function node(...)
-    count = count + 1
-    local mine = {}
-    for i = 1, select("#", ...) do
-      local from = select(i, ...)
-      if from then
-        mine[from] = true
-        for j in pairs(before[from]) do mine[j] = true end
-      end
-    end
-    before[count] = mine
-    return count
-  end
+  local function node(...) return all:node(...) end
   local function joined(s)
     if not legacy or s > 3 then return nil end
     if s == 1 then return node(last[2], last[3]) end
@@ -87,20 +74,10 @@ local function reference(list, legacy)
   -- Something is queued on a stream.
   local function queue(s, after) last[s] = node(last[s], joined(s), host, after) end
   local function access(op, at)
-    local writes, atomic = op.kind ~= "read", op.kind == "count"
     if at == last then queue(op.s) else at[op.s] = node(at[op.s], host) end
     for part = op.first, op.last do
-      local cell = (op.b - 1) * PARTS + part
-      accesses[cell] = accesses[cell] or {}
-      for _, a in ipairs(accesses[cell]) do
-        if (writes or a.writes) and not (atomic and a.atomic)
-          and not before[at[op.s]][a.node] then
-          racy[op.b] = true
-          together[a.line .. " " .. op.line] = true
-        end
-      end
-      table.insert(accesses[cell], { node = at[op.s], writes = writes,
-        atomic = atomic, line = op.line })
+      all:access(at[op.s], (op.b - 1) * PARTS + part, { writes = op.kind ~= "read",
+        atomic = op.kind == "count", line = op.line, b = op.b })
     end
   end
   -- Launches of one graph come one after the other.
@@ -138,7 +115,7 @@ local function reference(list, legacy)
     else host = node(host, record[op.e])
     end
   end
-  return racy, together
+  return all.racy, all.together
 end
 
 -- ---- the same for tpstream ---------------------------------------------------

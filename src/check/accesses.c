@@ -171,6 +171,7 @@ static void made(tps_order *o, const tps_memory *memory) {
   place->id = memory->id;
   place->bytes = memory->bytes;
   place->kind = memory->kind;
+  place->captured = memory->captured;
   place->element = memory->element;
   place->source = memory->site.source != NULL ? memory->site.source : "";
   place->line = memory->site.line;
@@ -185,6 +186,11 @@ static void made(tps_order *o, const tps_memory *memory) {
   place->address = memory->address;
 }
 
+/* It may be older than the checker. */
+void tps_access_know(tps_order *o, const tps_memory *memory) {
+  if (tps_table_get(&o->places, memory->id) == NULL) made(o, memory);
+}
+
 void tps_order_memory(tps_order *o, const tps_memory *memory,
                       tps_memory_change what) {
   bool own = memory->kind == TPS_MEMORY_DEVICE ||
@@ -192,7 +198,7 @@ void tps_order_memory(tps_order *o, const tps_memory *memory,
              memory->kind == TPS_MEMORY_ARRAY;
   if (memory->bytes == 0) return;
   if (what == TPS_MEMORY_USED) {
-    if (tps_table_get(&o->places, memory->id) == NULL) made(o, memory);
+    tps_access_know(o, memory);
   } else if (what == TPS_MEMORY_MADE) {
     made(o, memory);
     if (own && !o->broken) change_later(o, TPS_PENDING_CLEAR, memory->id);

@@ -183,6 +183,8 @@ void tps_strands_free(tps_order *o);
 
 /* ---- accesses.c ---------------------------------------------------------- */
 
+/* There is a place for the memory. */
+void tps_access_know(tps_order *o, const tps_memory *memory);
 /* Tests what it touches, and keeps it for what comes. */
 void tps_access_run(tps_order *o, const tps_pending *p);
 /* Whether a device tells of such memory; what has no address that is known stays

@@ -301,6 +301,7 @@ void tps_order_host(tps_order *o, const tps_memory *memory, uint64_t first,
                    .host = o->host,
                    .touches = &touch,
                    .count = 1};
+  tps_access_know(o, memory);
   tps_access_drain(o);
   if (o->broken) return;
   if (o->first == NULL) tps_access_run(o, &p);

@@ -102,9 +102,11 @@ static TPS_COLD void tell_launching(tps_op *op, const tps_stream *stream,
                                     const tps_graph *graph,
                                     const uint64_t *promises) {
   const tps_keep *keep = &graph->parts->keep;
-  for (uint32_t i = 0; i < keep->use_count; i++)
-    if (keep->uses[i].memory->captured)
-      tps_observe_memory(keep->uses[i].memory, TPS_MEMORY_SETTLED);
+  for (uint32_t i = 0; i < keep->use_count; i++) {
+    const tps_memory *memory = keep->uses[i].memory;
+    tps_observe_memory(memory, TPS_MEMORY_USED);
+    if (memory->captured) tps_observe_memory(memory, TPS_MEMORY_SETTLED);
+  }
   tps_observe_launching(op, stream, graph, promises);
 }
 
