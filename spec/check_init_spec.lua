@@ -4,6 +4,8 @@
 -- The init check (docs/checking.md): reads of bytes that nobody wrote, in each kind
 -- of memory, and the ways in which bytes come to be written.
 local tp = require "tpstream"
+local checking = require "spec.support.checking"
+local program = require "spec.support.program"
 
 local SOURCE = [=[
 extern "C" {
@@ -231,6 +233,23 @@ describe("the init check", function()
     end)
     assert.truthy(expect(text, title("shared", 4), "dynamic", "dynamic", FIRST)
       :find("Address 0xa0", 1, true))
+  end)
+
+  it("takes CUB's folder for CUB, and no other's", function()
+    local function run(name, path)
+      local module <close> = program(name, [[
+extern "C" __global__ void tail(int *p) {
+  __shared__ int s[64];
+  if (threadIdx.x < 32) s[threadIdx.x] = 1;
+  __syncthreads();
+  p[threadIdx.x] = s[threadIdx.x];
+}]], { name = path })
+      return #checking.found({ "init" }, function()
+        module:kernel "tail":launch({ grid = 1, block = 64 }, sink)
+      end)
+    end
+    assert.equal(0, run("check_init_cub", "include/cub/tail.cuh"))
+    assert.equal(1, run("check_init_mycub", "mycub/tail.cuh"))
   end)
 
   it("takes the stack of every call for new", function()

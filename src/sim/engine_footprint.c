@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * Which bytes a launch really reads and writes (TPS_WATCH_TOUCHES). One bit a byte for each, in chunks made when they are
- * first touched, shared by all blocks of the launch and set without a lock: most
- * bits that an access sets are set already, which a plain load tells.
+ * Which bytes a launch really reads and writes (TPS_WATCH_TOUCHES). One bit a byte
+ * for each, in chunks made when they are first touched, shared by all blocks of the
+ * launch and set without a lock: most bits that an access sets are set already, which
+ * a plain load tells.
  */
 #include <stdlib.h>
 

@@ -86,11 +86,21 @@ const watch_part tps_sim_initcheck = {.wants = TPS_WATCH_INIT,
 
 /* --- telling ------------------------------------------------------------- */
 
+/* Whether a path goes through a folder. */
+static bool is_below(const char *path, const char *folder) {
+  const char *at = path;
+  while ((at = strstr(at, folder)) != NULL) {
+    if (at == path || at[-1] == '/') return true;
+    at++;
+  }
+  return false;
+}
+
 /* CUB fetches ahead of what it uses. */
 static bool is_library(const touch *t) {
   char where[600];
   tps_sim_insn_where(t->e->launch->kernel, t->i, where, sizeof where);
-  return strstr(where, "cub/") != NULL || strstr(where, "thrust/") != NULL;
+  return is_below(where, "cub/") || is_below(where, "thrust/");
 }
 
 /* "texel (3,1,0) of a texture of 4 x 2 x 1" */
@@ -159,17 +169,20 @@ static bool is_whole_texture(const touch *t) {
   return !t->texel && (t->i->op == H_tex || t->i->op == H_tld4);
 }
 
+static bool is_plain(const touch *t) {
+  return t->i->op >= H_ld_u8_global && t->i->op <= H_st_any;
+}
+
 static bool is_copy(const touch *t) {
   return t->i->op == H_async_copy || t->i->op == H_async_bulk;
 }
 
 static uint64_t element_of(const touch *t) {
   const insn *i = t->i;
-  bool plain = i->op >= H_ld_u8_global && i->op <= H_st_any;
   if (is_copy(t) && t->kind == WATCH_LOAD) return t->bytes; /* see `copied` */
   if (is_copy(t)) return tps_sim_atomic_size((i->f - 1) >> 8);
   if (t->texel && t->kind == WATCH_LOAD && i->op != H_suld) return t->bytes;
-  if (plain || t->texel) return i->f & 255;
+  if (is_plain(t) || t->texel) return i->f & 255;
   return t->bytes < SOME_ELEMENT ? t->bytes : SOME_ELEMENT;
 }
 
@@ -269,20 +282,25 @@ static void copied(init_state *s, atomic_uchar *told, const touch *t) {
   if (t->i->op == H_async_copy) from->i = NULL; /* the next may read nothing */
 }
 
-static void on_touch(void *launch, void *block, const touch *t) {
+static void on_special(init_state *s, atomic_uchar *told, const touch *t) {
   bool reads = t->kind != WATCH_STORE && !is_opaque(t);
   bool writes = t->kind != WATCH_LOAD || is_opaque(t);
+  tps_sim_written *w = written_of(t);
   if (is_whole_texture(t)) return;
+  if (is_copy(t) && t->kind != WATCH_UPDATE) copied(s, told, t);
+  else if (w) in_one(told, t, w, reads, writes);
+}
+
+static void on_touch(void *launch, void *block, const touch *t) {
+  bool reads = t->kind != WATCH_STORE, writes = t->kind != WATCH_LOAD;
   if (t->place == WATCH_LOCAL) {
     in_stacks(block, launch, t, reads, writes);
-    return;
+  } else if (is_plain(t)) {
+    tps_sim_written *w = written_of(t);
+    if (w) in_one(launch, t, w, reads, writes);
+  } else {
+    on_special(block, launch, t);
   }
-  if (is_copy(t) && t->kind != WATCH_UPDATE) {
-    copied(block, launch, t);
-    return;
-  }
-  tps_sim_written *w = written_of(t);
-  if (w) in_one(launch, t, w, reads, writes);
 }
 
 /* --- new memory ---------------------------------------------------------- */

@@ -90,8 +90,8 @@ bool tps_sim_watch_block(struct tps_sim_block *block) {
     if (w->parts[k]->block_new)
       good =
           (b->states[k] = w->parts[k]->block_new(w->states[k], block)) != NULL;
-  tps_sim_watch_end_turn(w);
   if (!good && b) tps_sim_watch_block_free(block);
+  tps_sim_watch_end_turn(w);
   return good;
 }
 
@@ -518,21 +518,22 @@ HANDLER(watched) {
   tps_sim_watch_insn(e, i, mask);
   return i->inner(e, i, mask);
 }
-HANDLER(watched_if) {
+/* Lanes that the guard leaves out are at the instruction, too. */
+static const insn *watch_some(engine *e, const insn *i, uint32_t mask,
+                              uint32_t on) {
   const watch_site *s = &e->launch->kernel->sites[i - e->launch->kernel->insns];
+  if (on) {
+    tps_sim_watch_insn(e, i, on);
+    return i->inner(e, i, on);
+  }
   if (s->joins) tps_sim_sync_joins(e, i, mask);
-  mask &= *mask_of(e, i->guard);
-  if (!mask) return i + 1;
-  tps_sim_watch_insn(e, i, mask);
-  return i->inner(e, i, mask);
+  return i + 1;
+}
+HANDLER(watched_if) {
+  return watch_some(e, i, mask, mask & *mask_of(e, i->guard));
 }
 HANDLER(watched_unless) {
-  const watch_site *s = &e->launch->kernel->sites[i - e->launch->kernel->insns];
-  if (s->joins) tps_sim_sync_joins(e, i, mask);
-  mask &= ~*mask_of(e, i->guard);
-  if (!mask) return i + 1;
-  tps_sim_watch_insn(e, i, mask);
-  return i->inner(e, i, mask);
+  return watch_some(e, i, mask, mask & ~*mask_of(e, i->guard));
 }
 
 void tps_sim_fill_watch(handler **table);
