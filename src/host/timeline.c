@@ -46,10 +46,17 @@ static bool write_file(const tps_timeline *timeline,
   return false;
 }
 
+/* At once: standard error has no buffer. */
 static bool draw(const tps_timeline *timeline, const host_options *options) {
-  if (tps_timeline_chart(timeline, stderr, columns())) return true;
-  host_message(options->program, "not enough memory for the timeline");
-  return false;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  bool room = out != NULL && tps_timeline_chart(timeline, out, columns());
+  if (out != NULL && fclose(out) != 0) room = false;
+  if (room) fwrite(text, 1, size, stderr);
+  else host_message(options->program, "not enough memory for the timeline");
+  free(text);
+  return room;
 }
 
 bool host_timeline_end(lua_State *L, const host_options *options) {
