@@ -4,8 +4,9 @@
 -- The order check against an independent reference, as spec/check_fuzz_spec.lua, with
 -- what is rarer in programs: two devices, the host's own accesses, callbacks, tasks,
 -- queries, streams that are closed and made anew, slices of views of another type,
--- rows, graphs with graphs and conditions in them.
+-- rows, kernels, graphs with graphs and conditions in them.
 local tp = require "tpstream"
+local gate = require "spec.support.gate"
 local happens = require "spec.support.happens"
 local pair = require "spec.support.pair"
 
@@ -20,7 +21,7 @@ local function home(s) return s <= 2 and here or there end
 -- ---- programs ----------------------------------------------------------------
 
 -- `parts` of buffer `b`: 1 is a device's, 2 the host's.
-local function access(random, s)
+local function access(random, s, near)
   local op = { s = s, b = random(2), kind = random(2) == 1 and "read" or "write" }
   local first = random(PARTS)
   op.first, op.last = first, random(first, PARTS)
@@ -28,6 +29,8 @@ local function access(random, s)
     op.rows, op.first, op.last = true, random(2), PARTS
   elseif random(3) == 1 then
     op.view = true
+  elseif near and op.kind == "write" and random(2) == 1 then
+    op.kind = "kernel"
   end
   op.parts = {}
   for part = op.first, op.last, op.rows and 2 or 1 do
@@ -36,16 +39,18 @@ local function access(random, s)
   return op
 end
 
-local function inner(random, depth)
+local function inner(random)
   local s, dice = random(BRANCHES), random(10)
-  if depth == 0 or dice > 4 then return access(random, s) end
+  if dice > 4 then return access(random, s, true) end
   if dice == 1 then return { kind = "follow", s = s, of = random(BRANCHES) } end
   local op = { kind = dice == 2 and "child" or "when", s = s, list = {} }
   op.flag = random(2) - 1
   op.twice = op.kind == "child" and random(2) == 1
   for i = 1, random(2) do
-    op.list[i] = access(random, 1)
-    if op.twice then op.list[i].kind = "write" end -- see moves
+    op.list[i] = access(random, 1, true)
+    if op.twice and op.list[i].kind == "read" then -- see moves
+      op.list[i].kind = "write"
+    end
   end
   return op
 end
@@ -57,7 +62,7 @@ local function make(random)
   local list, busy = { graphs = {} }, random(20, 60)
   for g = 1, GRAPHS do
     list.graphs[g] = {}
-    for i = 1, random(4) do list.graphs[g][i] = inner(random, 1) end
+    for i = 1, random(4) do list.graphs[g][i] = inner(random) end
   end
   for i = 1, LENGTH do
     local s, dice = random(STREAMS), random(100)
@@ -73,7 +78,7 @@ local function make(random)
       op = { kind = random(2) == 1 and "peek" or "poke", b = 2, parts = { part },
         at = (part - 1) * WIDTH + random(WIDTH) }
     else
-      op = access(random, s)
+      op = access(random, s, s <= 2)
     end
     list[i] = op
   end
@@ -91,7 +96,7 @@ local function reference(list, trace)
   local function touch(node, op)
     for _, part in ipairs(op.parts) do
       all:access(node, op.b * PARTS + part, { line = op.line, b = op.b,
-        writes = op.kind == "write" or op.kind == "poke" })
+        writes = op.kind ~= "read" and op.kind ~= "peek" })
     end
   end
   local function launch_list(ops, at)
@@ -180,6 +185,8 @@ local TEXT = {
   peek = "got = H[$at]",
   poke = "H[$at] = 1",
   write = "a, b, o = put($b, S[$s], $first, $last, $view, $rows) a:copy_to(b, o)",
+  kernel = "p = part($b, $first, $last) "
+    .. "twice:launch({ grid = 1, block = #p, stream = S[$s] }, p, #p)",
   read = "a, b, o = get($b, S[$s], $first, $last, $view, $rows) a:copy_to(b, o)",
 }
 
@@ -236,6 +243,7 @@ local function world(keep)
   w.B[1] = zeros(PARTS * WIDTH + 1)
   w.B[2] = keep(tp.pinned("i32", PARTS * WIDTH + 2))
   for b = 1, 2 do w.bytes[b] = keep(w.B[b]:as "i16") end
+  w.twice = keep(gate.kernel "twice")
   local size = PARTS * WIDTH
   w.from, w.to = zeros(size), zeros(size * 100)
   w.from_bytes, w.to_bytes = keep(zeros(size):as "i16"), keep(w.to:as "i16")
@@ -275,7 +283,7 @@ local function moves(w, keep)
     local from = rows and w.B[b] or part_of(b, first, last, view)
     return from, sink(view), options(stream, first, rows, "pitch", "first")
   end
-  return put, get
+  return put, get, part_of
 end
 
 local function run(w, text)
@@ -285,8 +293,8 @@ local function run(w, text)
     return x
   end
   local names = { S = w.S, E = w.E, H = w.B[2], G = graphs, barrier = tp.barrier,
-    C = {}, await = tp.await, run = tp.run, poll = tp.poll }
-  names.put, names.get = moves(w, keep)
+    C = {}, twice = w.twice, await = tp.await, run = tp.run, poll = tp.poll }
+  names.put, names.get, names.part = moves(w, keep)
   function names.step(i) trace[#trace + 1] = i end
   function names.callback(i, s)
     s:on_complete(function() trace[#trace + 1] = -i end)
@@ -331,39 +339,45 @@ local function check(w, text)
   return trace, found, together
 end
 
+-- Judges so many programs; how many races there were.
+local function judge(seed, rounds)
+  local state, racy, kept = seed, 0, {}
+  local function random(a, b)
+    if not b then a, b = 1, a end
+    state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+    return a + (state >> 33) % (b - a + 1)
+  end
+  local w = world(function(x)
+    kept[#kept + 1] = x
+    return x
+  end)
+  here:synchronize()
+  for round = 1, rounds do
+    local list = make(random)
+    local text = text_of(list)
+    local trace, found, together = check(w, text)
+    local expected, racing = reference(list, trace)
+    for _, r in ipairs(together) do
+      assert(racing[r.lines], ("program %d: lines %s are in order\n%s\n%s"):format(
+        round, r.lines, r.text, text))
+    end
+    for b = 1, 2 do
+      assert(expected[b] == found[b], ("program %d, buffer %d: %s\n%s"):format(round,
+        b, expected[b] and "a race is missed" or "a false alarm", text))
+      racy = racy + (expected[b] and 1 or 0)
+    end
+  end
+  for s = 1, STREAMS do w.S[s]:close() end
+  for i = #kept, 1, -1 do kept[i]:close() end
+  return racy
+end
+
 describe("random programs of what is rare", function()
   it("are judged as every path from one operation to another says", function()
-    local state = tonumber(os.getenv "TPS_SEED" or 4711)
-    local function random(a, b)
-      if not b then a, b = 1, a end
-      state = (state * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
-      return a + (state >> 33) % (b - a + 1)
-    end
-    local kept = {}
-    local w = world(function(x)
-      kept[#kept + 1] = x
-      return x
-    end)
-    here:synchronize()
-    local racy, rounds = 0, (os.getenv "TPS_SANITIZE" or "") ~= "" and 60 or 500
+    local rounds = (os.getenv "TPS_SANITIZE" or "") ~= "" and 60 or 500
     rounds = tonumber(os.getenv "TPS_ROUNDS" or rounds)
-    for round = 1, rounds do
-      local list = make(random)
-      local text = text_of(list)
-      local trace, found, together = check(w, text)
-      local expected, racing = reference(list, trace)
-      for _, r in ipairs(together) do
-        assert(racing[r.lines], ("program %d: lines %s are in order\n%s\n%s"):format(
-          round, r.lines, r.text, text))
-      end
-      for b = 1, 2 do
-        assert(expected[b] == found[b], ("program %d, buffer %d: %s\n%s"):format(round,
-          b, expected[b] and "a race is missed" or "a false alarm", text))
-        racy = racy + (expected[b] and 1 or 0)
-      end
-    end
-    for s = 1, STREAMS do w.S[s]:close() end
-    for i = #kept, 1, -1 do kept[i]:close() end
+    local racy = tp.with_device(here, judge, tonumber(os.getenv "TPS_SEED" or 4711),
+      rounds)
     -- Neither answer is the rule.
     assert.is_true(racy > rounds // 4 and racy < 7 * rounds // 4, racy)
   end)
