@@ -16,9 +16,21 @@ os.remove(folder)
 assert(os.execute("mkdir -p " .. folder))
 teardown(function() os.execute("rm -rf " .. folder) end)
 
+local OPTIONS = { "--headless", "--no-sandbox", "--disable-gpu",
+  "--disable-dev-shm-usage", "--user-data-dir=" .. folder .. "/profile",
+  "--window-size=1200,800", "--virtual-time-budget=2000", "--dump-dom" }
+
+local function visit(browser, url)
+  local words = { browser, table.unpack(OPTIONS) }
+  words[#words + 1] = url
+  return run.command(words)
+end
+
+-- One that is there, and works here.
 local browser
 for _, name in ipairs { "chromium", "chromium-browser", "google-chrome" } do
-  if not browser and os.execute("command -v " .. name .. " >/dev/null") then
+  if not browser and os.execute("command -v " .. name .. " >/dev/null")
+    and visit(name, "about:blank").stdout:find("<html>", 1, true) then
     browser = name
   end
 end
@@ -53,9 +65,7 @@ local function look(path, script)
   local at = page:find("</body>", 1, true)
   files.write(copy, page:sub(1, at - 1) .. USER:format(script)
     .. page:sub(at + #"</body>"))
-  local r = run.command { browser, "--headless", "--no-sandbox", "--disable-gpu",
-    "--user-data-dir=" .. folder .. "/profile", "--window-size=1200,800",
-    "--virtual-time-budget=2000", "--dump-dom", "file://" .. copy }
+  local r = visit(browser, "file://" .. copy)
   local seen = r.stdout:match '<pre id="seen">%((.-)%)</pre>'
   assert.is_truthy(seen, r.stdout:sub(-2000) .. r.stderr)
   seen = json.read(seen:gsub("%%(%x%x)", function(c)

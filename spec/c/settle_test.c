@@ -68,17 +68,42 @@ static void a_stream_has_one_thing_at_a_time(void **state) {
   is(3, 20000, 20000);
 }
 
-/* Two threads queue on one stream, and what was recorded later ran earlier: that
+/* Two Lua states queue on one stream, and what was recorded later ran earlier: that
  * is no matter of clocks. */
 static void what_is_far_apart_stays(void **state) {
   (void)state;
   add(TPS_OP_LAUNCH, 1, 500000, 900000);
   add(TPS_OP_LAUNCH, 1, 1000, 400000);
   add(TPS_OP_LAUNCH, 1, 0, 0); /* did not run */
+  add(TPS_OP_LAUNCH, 1, 399000, 450000);
+  items[1].context = items[2].context = 7;
   assert_true(tps_timeline_settle(&timeline));
   is(0, 500000, 900000);
   is(1, 1000, 400000);
   is(2, 0, 0);
+  is(3, 400000, 450000);
+}
+
+static void one_state_is_in_order(void **state) {
+  (void)state;
+  add(TPS_OP_LAUNCH, 1, 1000, 900000);
+  add(TPS_OP_LAUNCH, 1, 300000, 400000);
+  add(TPS_OP_COPY, 1, 410000, 950000);
+  assert_true(tps_timeline_settle(&timeline));
+  is(0, 1000, 900000);
+  is(1, 900000, 900000);
+  is(2, 900000, 950000);
+}
+
+/* The simulated device tells the truth. */
+static void exact_times_stay(void **state) {
+  (void)state;
+  add(TPS_OP_LAUNCH, 1, 2000, 3000);
+  add(TPS_OP_LAUNCH, 1, 1000, 1500);
+  items[0].device_kind = items[1].device_kind = TPS_SIM;
+  items[1].context = 7;
+  assert_true(tps_timeline_settle(&timeline));
+  is(1, 1000, 1500);
 }
 
 #define TEST(f) cmocka_unit_test_setup(f, begin)
@@ -88,6 +113,8 @@ int main(void) {
       TEST(a_wait_ends_after_its_record),
       TEST(a_stream_has_one_thing_at_a_time),
       TEST(what_is_far_apart_stays),
+      TEST(one_state_is_in_order),
+      TEST(exact_times_stay),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,8 +56,7 @@ static bool link_waits(tps_timeline *t) {
 
 /* ---- order --------------------------------------------------------------- */
 
-/* A GPU's times are known to some microseconds. */
-#define SLIP_NS 10000u
+#define SLIP_NS 10000u /* by which a GPU's times may be wrong */
 
 /* On a stream, in order of queueing. */
 typedef struct place {
@@ -101,15 +100,16 @@ static bool find_before(const tps_timeline *t, uint32_t *before) {
   return true;
 }
 
-/* A wait begins when what was before it has ended: devices may have told of an
- * earlier time. Anything else does, too, by a GPU's own account; what its two clocks
- * lack for it is small. */
+/* What is queued later on a stream runs later. Devices may have told otherwise: of
+ * waits they tell an earlier beginning, and a GPU's two clocks don't agree to the
+ * last. But where several Lua states queue on one stream, records may not be in
+ * that order. */
 static void follow(tps_timeline_item *item, const tps_timeline_item *before) {
   if (item->started_ns >= before->finished_ns) return;
-  if (item->kind != TPS_OP_WAIT &&
+  if (item->kind != TPS_OP_WAIT && item->context != before->context &&
       (item->device_kind != TPS_CUDA ||
        before->finished_ns - item->started_ns > SLIP_NS))
-    return; /* several threads queue here: not in the order of their records */
+    return;
   item->started_ns = before->finished_ns;
 }
 

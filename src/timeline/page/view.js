@@ -71,7 +71,7 @@ function find(words) {
     const has = text.map(t => t.toLowerCase().includes(wanted));
     const line = wanted.includes(":");
     const list = items.map((_, i) => i).filter(i => place[i] && (has[items[i][F.name]]
-      || kindOf(i) === wanted || stateOf(i) === wanted
+      || kindOf(i) === wanted || stateOf(i).includes(wanted)
       || (line ? whereOf(items[i]).toLowerCase().includes(wanted)
         : has[items[i][F.source]])));
     list.sort((a, b) => starts[a] - starts[b]);
