@@ -125,13 +125,13 @@ static void paint(tps_chart *c, char symbol, uint64_t from, uint64_t to) {
   }
 }
 
-static bool is_idle(char symbol) {
-  return symbol == '.' || symbol == ':' || symbol == '?';
-}
+static bool is_idle(char symbol) { return symbol == '.' || symbol == ':'; }
 
 static char strongest(const tps_chart *c, const uint64_t *weights) {
   char best = ' ';
   uint64_t most = 0, busy = 0;
+  if (weights['?'] > 0)
+    return '?'; /* however little there is left to show it */
   for (char s = '!'; s < 127; s++) {
     bool better = weights[(int)s] > most;
     if (weights[(int)s] == 0) continue;
