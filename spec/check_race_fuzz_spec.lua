@@ -4,9 +4,9 @@
 -- The race check against a reference: random programs of three warps, of plain
 -- accesses, of asynchronous copies and waits for their groups, and of barriers of all
 -- threads, of some warps, of some lanes. The reference keeps a vector clock for each
--- thread, and every access there was; a copy is nobody's until it is waited for. What it
--- calls right must not be reported; of what it calls wrong a few may be missed, since
--- the check remembers two reads of a place (docs/checking.md).
+-- thread, and every access there was; a copy is nobody's until it is waited for.
+-- What it calls right must not be reported; of what it calls wrong a few may be
+-- missed, since the check remembers two reads of a place (docs/checking.md).
 --
 -- TPS_RACE_PROGRAMS=5000 TPS_RACE_SEED=8: more of them, others.
 local tp = require "tpstream"
