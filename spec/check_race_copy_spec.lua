@@ -180,6 +180,25 @@ __global__ void overlapped(int *o, int miss) {
   v += s[1][t];                                           // 1
   o[64 + t] = v;
 }
+// A phase that was asked for and has not ended yet orders nothing.
+__global__ void polled(int *o, int miss) {
+  __shared__ int s[64];
+  __shared__ u64 bar;
+  int t = threadIdx.x, ended = 0;
+  if (t == 0) init(&bar, 32);
+  s[t] = 0;
+  __syncthreads();
+  if (t < 32) {
+    do asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], 0;"
+        " selp.u32 %0, 1, 0, p; }" : "=r"(ended) : "r"(at(&bar)) : "memory");
+    while (miss != 1 && !ended);
+    o[t] = s[t ^ 32] + ended;                             // 1
+  } else {
+    if (miss == 1) __nanosleep(1000);
+    s[t] = 5;                                             // 1
+    arrive(&bar);
+  }
+}
 __global__ void cast(int *o, int miss) {
   __shared__ __align__(16) int s[64];
   __shared__ u64 bar;
@@ -197,7 +216,7 @@ __global__ void cast(int *o, int miss) {
 local CASES = {
   { "fetched", 2 }, { "everybody_waits", 2 }, { "piped", 2 }, { "stored", 3 },
   { "read_back", 2 }, { "reduced", 1 }, { "source", 2 }, { "arrived", 3 },
-  { "overlapped", 2 }, { "cast", 1 },
+  { "overlapped", 2 }, { "polled", 1 }, { "cast", 1 },
 }
 
 local SCRIPT = [==[
