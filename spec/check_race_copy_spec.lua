@@ -165,6 +165,19 @@ __global__ void arrived(int *o, int miss) {
     BARRIER(2);
   }
 }
+// Two mbarriers tell of the same copies.
+__global__ void told_twice(int *o, int miss) {
+  __shared__ int s[64];
+  __shared__ u64 bars[2];
+  int t = threadIdx.x;
+  if (t < 2) init(bars + t, 64);
+  __syncthreads();
+  COPY(s + t, o + t);                                     // 1
+  for (int k = 0; k < 2; k++)
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(at(bars + k)) : "memory");
+  if (miss != 1 || t != 9) wait(bars + t % 2, 0);
+  o[64 + t] = s[63 - t];                                  // 1
+}
 // Part of a group that is still on its way, from a source that others read too.
 __global__ void overlapped(int *o, int miss) {
   __shared__ int s[2][64];
@@ -185,7 +198,7 @@ __global__ void polled(int *o, int miss) {
   __shared__ int s[64];
   __shared__ u64 bar;
   int t = threadIdx.x, ended = 0;
-  if (t == 0) init(&bar, 32);
+  if (t == 0) init(&bar, miss == 1 ? 64 : 32);
   s[t] = 0;
   __syncthreads();
   if (t < 32) {
@@ -194,7 +207,6 @@ __global__ void polled(int *o, int miss) {
     while (miss != 1 && !ended);
     o[t] = s[t ^ 32] + ended;                             // 1
   } else {
-    if (miss == 1) __nanosleep(1000);
     s[t] = 5;                                             // 1
     arrive(&bar);
   }
@@ -216,7 +228,7 @@ __global__ void cast(int *o, int miss) {
 local CASES = {
   { "fetched", 2 }, { "everybody_waits", 2 }, { "piped", 2 }, { "stored", 3 },
   { "read_back", 2 }, { "reduced", 1 }, { "source", 2 }, { "arrived", 3 },
-  { "overlapped", 2 }, { "polled", 1 }, { "cast", 1 },
+  { "told_twice", 1 }, { "overlapped", 2 }, { "polled", 1 }, { "cast", 1 },
 }
 
 local SCRIPT = [==[

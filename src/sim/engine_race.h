@@ -142,6 +142,7 @@ typedef struct flight {
   uint8_t lane;
   bool bulk;
   bool reads; /* it is the source */
+  bool again; /* the same as another one, for another mbarrier */
   bool over;  /* the mbarrier's phase has ended */
   bool
       landed; /* its thread has waited by itself, the mbarrier is yet to tell */

@@ -56,12 +56,22 @@ void tps_sim_race_group(race_block *b, const warp *w, uint32_t lanes,
   tps_sim_race_step(b->launch); /* what follows is told from what was before */
 }
 
+/* What has an mbarrier already has another one, too. */
 void tps_sim_race_attach(race_block *b, const warp *w, unsigned lane,
                          const void *object) {
   flights *f = flights_of(b, w);
-  for (uint32_t k = 0; f && k < f->count; k++) {
-    flight *one = &f->list[k];
-    if (one->lane != lane || one->bulk || one->object) continue;
+  for (uint32_t k = 0, count = f ? f->count : 0; k < count; k++) {
+    flight *one = &f->list[k], other = *one;
+    if (one->lane != lane || one->bulk || one->landed || one->again ||
+        one->object == object)
+      continue;
+    if (other.object) {
+      if (!make_room(f)) return;
+      other.again = true;
+      other.over = false;
+      one = &f->list[f->count++];
+      *one = other;
+    }
     one->object = object;
     f->told++;
   }
