@@ -180,7 +180,17 @@ describe("on_complete", function()
     g:open()
     tp.with_stream(t, function() tp.current_device():synchronize() end)
     assert.equal("kept", log[1][1])
-    assert.equal(t, seen) -- a closed stream can't be current
+    assert.equal(tp.default_stream(), seen) -- a closed stream can't be current
+  end)
+
+  it("of a closed stream takes no part in a capture around it", function()
+    local b <close> = tp.zeros("i32", 1)
+    local s, t <close> = tp.Stream(), tp.Stream()
+    s:on_complete(b.fill, b, 5)
+    s:close()
+    local graph <close> = tp.capture(function() t:synchronize() end)
+    assert.equal(0, #graph:nodes())
+    assert.equal(5, b:read()[1])
   end)
 
   it("works on the default stream", function()

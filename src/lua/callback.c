@@ -83,7 +83,8 @@ uint64_t tps_callback_again(lua_State *L) {
 }
 
 /* entry → what is to be called, with its arguments; how many these are. A
- * stream that is closed by now can't be current. */
+ * stream that is closed by now can't be current: the default one of its device is,
+ * not one that happens to be where this runs, which may be capturing. */
 static int push_call(lua_State *L) {
   lua_rawgeti(L, -1, 0); /* entry count */
   int count = (int)lua_tointeger(L, -1);
@@ -94,8 +95,8 @@ static int push_call(lua_State *L) {
   lua_remove(L, -count - 2); /* with_stream Stream fn args... */
   const tps_lua_stream *box =
       (tps_lua_stream *)tps_to(L, -count, TPS_TYPE_STREAM);
-  if (box == NULL || box->stream == NULL) {
-    lua_pushnil(L);
+  if (box->stream == NULL) {
+    tps_push_default_stream(L, box->device);
     lua_replace(L, -count - 1);
   }
   return count;

@@ -336,7 +336,8 @@ tps_device *tps_option_device(lua_State *L, int index, const char *name);
 
 typedef struct tps_lua_stream {
   tps_head head;
-  tps_stream *stream; /* NULL once closed */
+  tps_stream *stream; /* NULL once closed; then only: */
+  tps_device *device; /* whose it was */
   int holds;          /* frames that have it */
   int anchors;        /* entries of theirs that TPS_UV_HELD keeps alive */
   lua_Integer number; /* its key in TPS_UV_STREAMS, never used again */

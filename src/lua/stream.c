@@ -70,6 +70,7 @@ void tps_stream_box_close(tps_lua_stream *box) {
   tps_stream *stream = box->stream;
   box->stream = NULL;
   if (stream == NULL) return;
+  box->device = stream->device;
   tps_stream_close(stream);
   tps_stream_unref(stream);
 }
