@@ -5,10 +5,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "check/table.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tps_report **list;
 static size_t count, capacity;
-static uint64_t now; /* how often anything was seen */
+static tps_table by_key; /* those of the list */
+static uint64_t now;     /* how often anything was seen */
 static void (*teller)(const tps_report *report);
 
 tps_report *tps_report_new(unsigned check, uint64_t key) {
@@ -32,15 +35,14 @@ void tps_report_unref(tps_report *report) {
   free(report);
 }
 
-/* Lock held. */
-static tps_report *find(unsigned check, uint64_t key) {
-  for (size_t i = 0; i < count; i++)
-    if (list[i]->key == key && list[i]->check == check) return list[i];
-  return NULL;
+/* Keys are hashes as they are. */
+static uint64_t key_of(unsigned check, uint64_t key) {
+  return key ^ check * UINT64_C(0x9e3779b97f4a7c15);
 }
 
+/* Lock held. */
 static bool again(unsigned check, uint64_t key) {
-  tps_report *known = find(check, key);
+  tps_report *known = tps_table_get(&by_key, key_of(check, key));
   if (known == NULL) return false;
   atomic_fetch_add(&known->count, 1);
   known->seen = ++now;
@@ -62,6 +64,8 @@ static bool append(tps_report *report) {
     list = room;
     capacity = wide;
   }
+  if (!tps_table_put(&by_key, key_of(report->check, report->key), report))
+    return false;
   report->seen = ++now;
   list[count++] = report;
   return true;
@@ -108,6 +112,7 @@ void tps_report_clear(void) {
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < count; i++) tps_report_unref(list[i]);
   free(list);
+  tps_table_free(&by_key);
   list = NULL;
   count = capacity = 0;
   pthread_mutex_unlock(&lock);
