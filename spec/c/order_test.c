@@ -17,7 +17,7 @@ static void what_is_told_replaces_what_was_declared(void **state) {
   assert_int_equal(tps_report_count(), 0);
   tell(&w, b, 16, 16); /* in whatever order */
   tell(&w, a, 0, 16);
-  tps_access_drain(w.o);
+  tps_pending_drain(w.o);
   assert_int_equal(close_world(&w), 0);
 
   open_world(&w);
@@ -25,7 +25,7 @@ static void what_is_told_replaces_what_was_declared(void **state) {
   fill(&w, 2, 3, 32, 32);
   tell(&w, b, 16, 17);
   tell(&w, a, 0, 17);
-  tps_access_drain(w.o);
+  tps_pending_drain(w.o);
   assert_int_equal(close_world(&w), 2);
 }
 
@@ -38,7 +38,7 @@ static void tests_are_in_order_of_queueing(void **state) {
   fill(&w, 1, 2, 0, 64);
   tps_order_memory(w.o, &w.memory, TPS_MEMORY_ENDED); /* after both */
   tell(&w, a, 0, 4);
-  tps_access_drain(w.o);
+  tps_pending_drain(w.o);
   tps_report **list = tps_report_list(0, &count);
   assert_int_equal(count, 1);
   assert_int_equal(list[0]->first.line, 1);
@@ -85,7 +85,7 @@ static void queue_part(world *w, tps_op *part, tps_op *graph, bool body) {
   tps_strand *s = tps_strand_of(w->o, &w->streams[0]);
   tps_strand_next(w->o, s);
   tps_point point = tps_strand_point(s);
-  tps_access_op(w->o, part, graph, body, &point);
+  tps_pending_op(w->o, part, graph, body, &point);
 }
 
 static void tell_part(world *w, tps_op *part, tps_op *graph, uint64_t first,
@@ -107,7 +107,7 @@ static void bodies_are_told_any_number_of_times(void **state) {
     fill(&w, 1, 3, 16, 16);
     for (uint64_t i = 0; i < turns; i++) {
       tell_part(&w, part, graph, 8 * i, 8);
-      tps_access_drain(w.o);
+      tps_pending_drain(w.o);
     }
     assert_int_equal(tps_report_count(), 0); /* it may go on */
     wait_for(&w, 0);
@@ -129,10 +129,10 @@ static void each_of_the_same_parts_is_told(void **state) {
     fill(&w, 1, 3, 32, 32);
     tell_part(&w, part, graph, 0, 8);
     tell_part(&w, part, graph, 0, 8);
-    tps_access_drain(w.o);
+    tps_pending_drain(w.o);
     assert_non_null(w.o->first);
     tell_part(&w, part, graph, 16, bytes);
-    tps_access_drain(w.o);
+    tps_pending_drain(w.o);
     assert_null(w.o->first);
     assert_int_equal(w.o->waiting.count, 0);
     assert_int_equal(close_world(&w), bytes - 16);
@@ -151,10 +151,10 @@ static void the_end_of_a_launch_is_the_end_of_its_bodies(void **state) {
   fill(&w, 1, 3, 0, 64);
   fill(&w, 2, 4, 0, 64);
   tell_part(&w, part, graph, 0, 8);
-  tps_access_drain(w.o);
+  tps_pending_drain(w.o);
   assert_int_equal(tps_report_count(), 0);
   atomic_store(&graph->state, TPS_OP_DONE);
-  tps_access_drain(w.o);
+  tps_pending_drain(w.o);
   assert_int_equal(tps_report_count(), 2); /* 2 and 3, 3 and 4 */
   tps_op_unref(graph);
   tps_op_unref(part);
@@ -289,7 +289,7 @@ static void loops_of_the_host_are_put_off_as_one(void **state) {
   host(&w, 4, 60, TPS_ACCESS_READ);
   assert_int_equal(tps_report_count(), 0);
   tell(&w, a, 48, 16); /* the last four elements, of 1 */
-  tps_access_drain(w.o);
+  tps_pending_drain(w.o);
   tps_report **list = tps_report_list(0, &count);
   assert_int_equal(count, 3);
   assert_int_equal(list[0]->second.line, 2);

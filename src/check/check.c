@@ -221,7 +221,7 @@ tps_report **tps_check_stop_all(unsigned starts, uint64_t began,
 
 void tps_check_settle(void) {
   pthread_mutex_lock(&lock);
-  if (order != NULL) tps_access_drain(order);
+  if (order != NULL) tps_pending_drain(order);
   pthread_mutex_unlock(&lock);
 }
 

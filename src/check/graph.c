@@ -71,10 +71,10 @@ static void act(run *r, const tps_graph_node *node, knot *k) {
     break;
   case TPS_NODE_IF:
   case TPS_NODE_WHILE:
-    tps_access_op(o, node->op, r->op, r->depth > 0, &k->point);
+    tps_pending_op(o, node->op, r->op, r->depth > 0, &k->point);
     run_body(r, node, k);
     break;
-  default: tps_access_op(o, node->op, r->op, r->depth > 0, &k->point);
+  default: tps_pending_op(o, node->op, r->op, r->depth > 0, &k->point);
   }
 }
 
@@ -144,5 +144,5 @@ void tps_order_launching(tps_order *o, tps_op *op, const tps_stream *stream,
   tps_strand_next(o, s);
   tps_point point = tps_strand_point(s);
   one_by_one(o, op, graph->id, NULL, &point);
-  tps_access_drain(o);
+  tps_pending_drain(o);
 }

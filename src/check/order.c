@@ -59,8 +59,8 @@ void tps_order_queued(tps_order *o, tps_op *op, const tps_stream *stream) {
     tps_point_put(o, &o->events, op->event, &point);
   else if (op->kind == TPS_OP_HOST && op->event != 0)
     tps_point_put(o, &o->promises, op->event, &point);
-  else if (op->kind <= TPS_OP_FILL) tps_access_op(o, op, NULL, false, &point);
-  tps_access_drain(o);
+  else if (op->kind <= TPS_OP_FILL) tps_pending_op(o, op, NULL, false, &point);
+  tps_pending_drain(o);
 }
 
 /* ---- the host ------------------------------------------------------------ */
@@ -104,7 +104,7 @@ void tps_order_waited(tps_order *o, const tps_wait_note *wait) {
   else if (wait->stream != NULL) wait_for_stream(o, wait->stream);
   else if (wait->event == 0) wait_for_device(o, wait);
   else wait_for_event(o, &o->host, wait->event);
-  tps_access_drain(o);
+  tps_pending_drain(o);
   tps_strands_reap(o);
   tps_access_sweep(o);
 }

@@ -79,8 +79,8 @@ typedef struct tps_pending {
   bool body;          /* part of a loop's, or of what may not run at all: told
                            any number of times until it is over */
   tps_op *op, *graph; /* of what a device tells: references */
-  struct tps_pending *twin,
-      *last_twin;           /* the same part of that launch, again */
+  struct tps_pending *twin; /* the same part of that launch, again */
+  struct tps_pending *last_twin;
   tps_visit visit;          /* its origin a reference */
   tps_clock *clock, *host;  /* references */
   tps_touch *touches;       /* owned if the check was put off */
@@ -107,8 +107,7 @@ typedef struct tps_order {
   size_t swept;          /* pieces left by the last sweep */
   uint64_t next_address; /* in TPS_SPACE_OTHER */
   tps_pending *first, *last;
-  tps_table
-      waiting; /* op and graph → the first tps_pending that is not ready */
+  tps_table waiting; /* op and graph → the first tps_pending of them */
   tps_pending *hosts[TPS_HOSTS]; /* of the host's, since the last operation */
   unsigned host_count;
   struct tps_recent { /* the latest operations, which may still be refused */
@@ -198,10 +197,10 @@ void tps_access_sweep(tps_order *o);
 void tps_pending_take(tps_order *o, const tps_pending *p);
 /* The accesses of an operation, at `point`, of which the clock is what comes
  * before it. `graph`: the launch that it is part of, perhaps in a body, or NULL. */
-void tps_access_op(tps_order *o, tps_op *op, tps_op *graph, bool body,
-                   const tps_point *point);
+void tps_pending_op(tps_order *o, tps_op *op, tps_op *graph, bool body,
+                    const tps_point *point);
 /* Checks what has been put off, as far as it is known. */
-void tps_access_drain(tps_order *o);
+void tps_pending_drain(tps_order *o);
 
 /* ---- report.c ------------------------------------------------------------ */
 
@@ -212,8 +211,8 @@ typedef struct tps_access_try {
   uint8_t access;         /* tps_access */
 } tps_access_try;
 
-/* `earlier` and `later` have no order; they have bytes [first, end) of the memory in
- * common. False: no memory. */
+/* `earlier` and `later` have no order; they have bytes [first, end) of the memory
+ * in common. False: no memory. */
 bool tps_order_report(const tps_order *o, const tps_visit *earlier,
                       const tps_access_try *later, uint64_t first,
                       uint64_t end);

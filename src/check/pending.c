@@ -104,7 +104,7 @@ static void run_first(tps_order *o) {
   drop(o, p);
 }
 
-void tps_access_drain(tps_order *o) {
+void tps_pending_drain(tps_order *o) {
   while (o->first != NULL && (o->first->ready || is_late(o, o->first)))
     run_first(o);
 }
@@ -119,7 +119,7 @@ static void append(tps_order *o, tps_pending *p) {
   o->last = p;
 }
 
-/* A lasting copy of what is put off, with references of its own; NULL: no memory. */
+/* A lasting copy of what is put off, with references of its own. NULL: no memory. */
 static tps_pending *put_off(tps_order *o, const tps_pending *now) {
   tps_pending *p = malloc(sizeof *p);
   tps_touch *touches = malloc((now->count + 1) * sizeof *touches);
@@ -190,8 +190,8 @@ static void remember(tps_order *o, const tps_op *op, tps_origin *origin) {
   origin->refs++;
 }
 
-void tps_access_op(tps_order *o, tps_op *op, tps_op *graph, bool body,
-                   const tps_point *point) {
+void tps_pending_op(tps_order *o, tps_op *op, tps_op *graph, bool body,
+                    const tps_point *point) {
   bool told = op->device_kind == TPS_SIM && (op->kind == TPS_OP_LAUNCH || body);
   if (op->touch_count == 0 && !told) return;
   tps_origin *origin = origin_of(op, graph);
@@ -302,7 +302,7 @@ void tps_order_host(tps_order *o, const tps_memory *memory, uint64_t first,
                    .touches = &touch,
                    .count = 1};
   tps_access_know(o, memory);
-  tps_access_drain(o);
+  tps_pending_drain(o);
   if (o->broken) return;
   if (o->first == NULL) tps_access_run(o, &p);
   else put_off_host(o, &p);

@@ -207,8 +207,8 @@ static void thin(tps_span *span, bool (*covered)(void *, const tps_visit *),
   span->count = kept;
 }
 
-/* The later one of a lane stands for the earlier of its kind. A full list is thinned,
- * and grows if that leaves it rather full, so each look through it pays. */
+/* The later one of a lane stands for the earlier of its kind. A full list is
+ * thinned, and grows if that leaves it rather full, so each look through it pays. */
 static void add_read(reading *r, tps_span *span) {
   for (uint32_t i = 0; i < span->count; i++) {
     tps_visit *visit = &span->others[i];

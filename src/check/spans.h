@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * SPDX-FileCopyrightText: 2026 The tpstream authors
  *
- * What was last done to each byte: pieces of an address space, each with its last
- * plain write and, since then, reads and atomic updates. Pieces are cut where accesses begin and end, and are
- * one again once written as one. For one thread at a time.
+ * What was last done to each byte: pieces of an address space, each with its
+ * last plain write and, since then, reads and atomic updates. Pieces are cut
+ * where accesses begin and end, and are one again once written as one. For one
+ * thread at a time.
  */
 #ifndef TPS_CHECK_SPANS_H
 #define TPS_CHECK_SPANS_H
@@ -72,8 +73,8 @@ typedef void tps_span_test(void *data, const tps_span *span, uint64_t first,
 /* Calls `test` for the pieces that have bytes in [first, end), in order. */
 void tps_spans_look(const tps_spans *spans, uint64_t first, uint64_t end,
                     tps_span_test *test, void *data);
-/* The bytes were read, or written atomically; `covered` of those before it, which it
- * lets go, tells which ones nobody needs to know of. False: no memory. */
+/* The bytes were read, or written atomically; `covered` tells which of those before
+ * it nobody needs to know of: they may be let go. False: no memory. */
 bool tps_spans_add(tps_spans *spans, uint64_t first, uint64_t end,
                    const tps_visit *read,
                    bool (*covered)(void *data, const tps_visit *), void *data);

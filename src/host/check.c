@@ -51,7 +51,7 @@ bool host_check_begin(const host_options *options) {
   return checking;
 }
 
-/* "Missing order … — 3 times", for what was seen again after it was printed. */
+/* "3 times: Missing order …", of what was seen again after it was printed. */
 static void print_again(const tps_report *report) {
   unsigned long long times = atomic_load(&report->count);
   int length = (int)strcspn(report->text, "\n");

@@ -3,10 +3,10 @@
  *
  * The command, inside: main.c makes the Lua state and decides the exit status,
  * options.c reads the command line, script.c runs what it names, repl.c talks
- * to a person, whose lines line.c edits, warning.c shows warnings, signal.c brings Ctrl-C to every
- * coroutine, check.c shows what --check finds, timeline.c is --timeline,
- * devices.c answers --devices and checks --device, info.c answers --info,
- * cache.c --cache, json.c writes what --json asks for.
+ * to a person, whose lines line.c edits, warning.c shows warnings, signal.c
+ * brings Ctrl-C to every coroutine, check.c shows what --check finds, timeline.c
+ * is --timeline, devices.c answers --devices and checks --device, info.c answers
+ * --info, cache.c --cache, json.c writes what --json asks for.
  */
 #ifndef TPS_HOST_HOST_H
 #define TPS_HOST_HOST_H
