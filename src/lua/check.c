@@ -59,7 +59,7 @@ typedef struct reports {
 } reports;
 
 static void free_list(tps_report **list, size_t count) {
-  for (size_t i = 0; i < count; i++) tps_report_unref(list[i]);
+  for (size_t i = 0; i < count && list != NULL; i++) tps_report_unref(list[i]);
   free(list);
 }
 
