@@ -193,6 +193,7 @@ byId("out").addEventListener("click", () => zoom(1 / 0.6, centre()));
 // ---- the window, colours, paper ---------------------------------------------------------
 
 window.addEventListener("resize", redraw);
+byId("help").addEventListener("toggle", redraw);
 window.addEventListener("scroll", redraw, { passive: true });
 function recolour() {
   css = getComputedStyle(document.documentElement);
