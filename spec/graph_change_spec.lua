@@ -183,6 +183,19 @@ describe("named parameters", function()
     assert.matches("no parameter 'c' (it has none)", e, 1, true)
   end)
 
+  it("that nothing uses are checked all the same: an update may use them", function()
+    local b <close> = tp.zeros("i32", 1)
+    local g <close> = tp.capture({ params = { v = 1 } }, function() end)
+    local ok, e = pcall(g.launch, g, { v = "x" })
+    assert.is_false(ok)
+    assert.matches("parameter 'v': a number or boolean expected, got string", e, 1,
+      true)
+    g:launch { v = 7 }
+    g:update(function(p) b:fill(p.v) end)
+    g:launch()
+    assert.equal(7, b:read()[1])
+  end)
+
   it("are checked when a graph is captured", function()
     local function refused(params, text)
       local ok, e = pcall(tp.capture, { params = params }, function() end)

@@ -67,6 +67,8 @@ typedef struct tps_capture_request {
 /* Reads the table of options at 1, which the Stream among them, or nil,
  * replaces; pushes the tables of parameters. */
 void tps_capture_options(lua_State *L, tps_capture_request *r);
+/* What a parameter may be: a number, a boolean, a half. */
+bool tps_capture_plain(lua_State *L, int index);
 /* Pushes the Graph, which is not built yet. */
 tps_lua_graph *tps_capture_run(lua_State *L, const tps_capture_request *r);
 

@@ -29,7 +29,7 @@ static bool check_mode(lua_State *L, int index) {
   return i == 2;
 }
 
-static bool plain_value(lua_State *L, int index) {
+bool tps_capture_plain(lua_State *L, int index) {
   int type = lua_type(L, index);
   return type == LUA_TNUMBER || type == LUA_TBOOLEAN ||
          (type == LUA_TUSERDATA && tps_to(L, index, TPS_TYPE_HALF) != NULL);
@@ -45,7 +45,7 @@ static void check_parameter(lua_State *L, int index) {
     tps_option_error(L, index, "params",
                      "'stream' can't be a parameter's name: launch takes a "
                      "stream by it");
-  if (!plain_value(L, -1))
+  if (!tps_capture_plain(L, -1))
     tps_option_error(L, index, "params",
                      "'%s': a number or boolean expected, got %s", name,
                      tps_type_name(L, -1));

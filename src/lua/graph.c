@@ -105,10 +105,28 @@ static void convert(lua_State *L, const tps_slot *slot, int names, void *to) {
   tps_argument_error(L, 2, lua_tostring(L, -1));
 }
 
+/* The value on top for all slots of parameter `param`. Where there are none it may
+ * still be what g:update finds a use for. */
+static void check_value(lua_State *L, const tps_lua_graph *box, int names,
+                        uint32_t param) {
+  unsigned char bytes[8];
+  bool used = false;
+  for (uint32_t i = 0; i < box->slots.count; i++) {
+    if (box->slots.items[i].param != param) continue;
+    convert(L, &box->slots.items[i], names, bytes);
+    used = true;
+  }
+  if (used || tps_capture_plain(L, -1)) return;
+  const char *type = tps_type_name(L, -1);
+  lua_rawgeti(L, names, (lua_Integer)param);
+  lua_pushfstring(L, "parameter '%s': a number or boolean expected, got %s",
+                  lua_tostring(L, -1), type);
+  tps_argument_error(L, 2, lua_tostring(L, -1));
+}
+
 /* What every parameter given at 2 is for, before anything is changed. */
 static void check_parameters(lua_State *L, const tps_lua_graph *box,
                              int names) {
-  unsigned char bytes[8];
   lua_pushnil(L);
   while (lua_next(L, 2)) {
     lua_pushvalue(L, -2); /* key value key */
@@ -123,9 +141,7 @@ static void check_parameters(lua_State *L, const tps_lua_graph *box,
       }
       uint32_t param = (uint32_t)lua_tointeger(L, -1);
       lua_pushvalue(L, -3);
-      for (uint32_t i = 0; i < box->slots.count; i++)
-        if (box->slots.items[i].param == param)
-          convert(L, &box->slots.items[i], names, bytes);
+      check_value(L, box, names, param);
       lua_pop(L, 2);
     }
     lua_pop(L, 2); /* key */
