@@ -45,8 +45,9 @@ typedef struct tps_watch {
               uint64_t finished_ns);
   /* All that a launch touched, once it has ended or failed: pieces in order of
    * address, which `first` is (`memory` is 0); what device-side malloc gives out and
-   * arrays of textures are left out. Of whatever else is in the body of a condition:
-   * what it declared, each time that it has run. */
+   * arrays of textures are left out. Not told where memory has run out for it. Of
+   * whatever else is in the body of a condition: what it declared, each time that it
+   * has run. */
   void (*touched)(void *data, tps_op *op, tps_op *graph,
                   const tps_touch *touches, uint32_t count);
   void (*found)(void *data, const tps_finding *finding);

@@ -36,6 +36,7 @@ typedef struct footprint {
   pthread_mutex_t lock; /* of the buckets */
   pages *buckets[BUCKETS];
   uint32_t count;
+  atomic_bool incomplete; /* memory ran out */
 } footprint;
 
 /* --- a launch and its blocks --------------------------------------------- */
@@ -166,7 +167,11 @@ static void on_touch(void *launch, void *block, const touch *t) {
   pages *p = *last;
   if (!p || p->base != t->memory->base) {
     p = pages_of(launch, t->memory);
-    if (!p) return;
+    if (!p) {
+      footprint *f = launch;
+      atomic_store_explicit(&f->incomplete, true, memory_order_relaxed);
+      return;
+    }
     *last = p;
   }
   if (t->run) set_range(p, t->at[0], t->at[0] + LANES * t->bytes, t);
@@ -178,6 +183,7 @@ static void on_touch(void *launch, void *block, const touch *t) {
 typedef struct pieces {
   tps_touch *list;
   uint32_t count, capacity;
+  bool lost; /* there was no memory for more */
 } pieces;
 
 static bool make_room(pieces *o) {
@@ -195,11 +201,13 @@ static void add(pieces *o, uint64_t first, uint64_t bytes, uint8_t access) {
   tps_touch *last = o->count ? &o->list[o->count - 1] : NULL;
   if (last && last->access == access && last->first + last->bytes == first) {
     last->bytes += bytes;
-  } else if (last && (o->count >= MOST_PIECES || !make_room(o))) {
+  } else if (last && o->count >= MOST_PIECES) {
     last->bytes = first + bytes - last->first;
     last->access = tps_access_join(last->access, access);
   } else if (make_room(o)) {
     o->list[o->count++] = (tps_touch){0, first, bytes, access, 0, 0};
+  } else {
+    o->lost = true;
   }
 }
 
@@ -257,19 +265,24 @@ static int by_address(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void launch_end(void *launch, tps_op *op, tps_op *graph) {
-  const footprint *f = launch;
-  pieces out = {NULL, 0, 0};
+/* All of them in order of address; false: no memory. */
+static bool gather(const footprint *f, pieces *out) {
   uint32_t count = 0;
   const pages **all = malloc((f->count + 1) * sizeof *all);
-  if (!all) return;
+  if (!all) return false;
   for (unsigned k = 0; k < BUCKETS; k++)
     for (const pages *p = f->buckets[k]; p; p = p->next) all[count++] = p;
   qsort(all, count, sizeof *all, by_address);
-  for (uint32_t k = 0; k < count; k++) add_pages(&out, all[k]);
-  tps_watch_touched(op, graph, out.list, out.count);
-  free(out.list);
+  for (uint32_t k = 0; k < count; k++) add_pages(out, all[k]);
   free(all);
+  return !out->lost && !atomic_load(&f->incomplete);
+}
+
+static void launch_end(void *launch, tps_op *op, tps_op *graph) {
+  pieces out = {.list = NULL};
+  bool good = gather(launch, &out);
+  if (good) tps_watch_touched(op, graph, out.list, out.count);
+  free(out.list);
 }
 
 const watch_part tps_sim_footprint = {.wants = TPS_WATCH_TOUCHES,
