@@ -157,13 +157,17 @@ static bool start_order(void) {
 static bool set_running(unsigned checks) {
   bool fresh = (checks & ~running & TPS_CHECK_ORDER) != 0;
   if (checks == running) return true;
-  if (running != 0) tps_watch_remove(&watch);
-  bool fine = !fresh || start_order();
-  if (fine) running = checks;
-  watch.wants = running & ~(unsigned)TPS_CHECK_ORDER;
-  if ((running & TPS_CHECK_ORDER) != 0) watch.wants |= TPS_WATCH_TOUCHES;
-  if (running != 0) tps_watch_add(&watch);
-  return fine;
+  if (fresh && !start_order()) return false;
+  unsigned wants = checks & ~(unsigned)TPS_CHECK_ORDER;
+  if ((checks & TPS_CHECK_ORDER) != 0) wants |= TPS_WATCH_TOUCHES;
+  if (running != 0) {
+    tps_watch_want(&watch, wants);
+  } else {
+    watch.wants = wants;
+    tps_watch_add(&watch);
+  }
+  running = checks;
+  return true;
 }
 
 bool tps_check_start(unsigned checks, uint64_t *began) {

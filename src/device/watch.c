@@ -25,6 +25,13 @@ void tps_watch_add(tps_watch *watch) {
   pthread_rwlock_unlock(&lock);
 }
 
+void tps_watch_want(tps_watch *watch, unsigned wants) {
+  pthread_rwlock_wrlock(&lock);
+  watch->wants = wants;
+  sum_up();
+  pthread_rwlock_unlock(&lock);
+}
+
 void tps_watch_remove(tps_watch *watch) {
   pthread_rwlock_wrlock(&lock);
   for (tps_watch **w = &watches; *w != NULL; w = &(*w)->next) {

@@ -57,6 +57,9 @@ typedef struct tps_watch {
 /* `remove` returns when nobody is inside the watch's functions any more. Kernels
  * that run while a watch is added may be watched from their next launch on. */
 void tps_watch_add(tps_watch *watch);
+/* Changes what one that has been added wants, at no moment to nothing: a kernel that
+ * begins unwatched makes what the init check knows worthless. */
+void tps_watch_want(tps_watch *watch, unsigned wants);
 void tps_watch_remove(tps_watch *watch);
 
 extern atomic_uint tps_watch_wants; /* of all watches together */
