@@ -618,6 +618,9 @@ describe("devices", function()
       assert.equal("", r.stdout)
       assert.matches("--device " .. name, r.stderr, 1, true)
       assert.matches("visible: [^\n]*sim:0\n", r.stderr)
+      if name:find ":%d+$" then return end
+      assert.matches(("no such device '%s' (a device is \"cuda\", \"cuda:N\", "
+        .. "\"sim\", \"sim:N\" or N)\n"):format(name), r.stderr, 1, true)
     end)
   end
 
