@@ -48,7 +48,9 @@ uint64_t tps_check_timeout(lua_State *L, int index) {
   lua_Number ms = check_number(L, index);
   if (isnan(ms)) tps_argument_error(L, index, "the timeout is nan");
   if (ms < 0) {
-    lua_pushfstring(L, "the timeout must not be negative, got %f", ms);
+    luaL_tolstring(L, index, NULL); /* as it was given */
+    lua_pushfstring(L, "the timeout must not be negative, got %s",
+                    lua_tostring(L, -1));
     tps_argument_error(L, index, lua_tostring(L, -1));
   }
   /* 2^63 ns are 292 years. */

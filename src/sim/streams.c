@@ -554,7 +554,7 @@ int tps_sim_stream_adopt(tps_device *face, uint64_t handle,
   }
   if (s == NULL)
     return tps_fail(err, TPS_INVALID_HANDLE,
-                    "simulated device %d has no stream with the handle 0x%llx",
+                    "sim:%d has no stream with the handle 0x%llx",
                     face->ordinal, (unsigned long long)handle);
   *out = (tps_device_stream *)s;
   *priority = -s->level;
