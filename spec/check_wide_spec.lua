@@ -108,6 +108,17 @@ describe("on the simulated device", function()
       .. ".-check_wide_spec.lua:%d+, bytes 9 to 12\n", r[1].text)
   end)
 
+  it("also where no script has asked for the variable", function()
+    if not on_sim then return end
+    local r = misses("write/write", with(function(_, s, t)
+      local k <close> = module:kernel "into_box"
+      k:launch(shape(s, 3), 5)
+      k:launch(shape(t, 2), 6)
+    end))
+    assert.matches("^Missing order between two writes of 8 bytes of memory that no "
+      .. "buffer stands for, such as a module's variable\n", r[1].text)
+  end)
+
   it("only as far as a body of a graph has run", function()
     if not on_sim then return end
     local function body(flag)

@@ -206,12 +206,21 @@ static const char *memory_name(const tps_place *place) {
   }
 }
 
+/* What a kernel has touched, of which nothing is known but the address. */
+static void add_nameless(text *t, const tps_report *r) {
+  add(t,
+      "%lld bytes of memory that no buffer stands for, such as a module's "
+      "variable",
+      (long long)(r->to - r->from + 1));
+}
+
 static void add_buffer(text *t, const tps_report *r, const tps_place *place) {
   const char *what = r->dtype != NULL ? "element" : "byte";
-  if (place->bytes == 0)
-    add(t, "%s",
-        place->id == 0 ? "memory that no buffer stands for"
-                       : "a buffer that was there before the checker");
+  if (place->id == 0) {
+    add_nameless(t, r);
+    return;
+  }
+  if (place->bytes == 0) add(t, "a buffer that was there before the checker");
   else if (r->dtype != NULL)
     add(t, "%s[%lld]", r->dtype, (long long)r->elements);
   else add(t, "%s of %lld bytes", memory_name(place), (long long)r->elements);
