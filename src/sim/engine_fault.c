@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "sim/engine_finding.h"
 #include "sim/engine_report.h"
 #include "sim/engine_synccheck.h"
 
@@ -55,23 +56,18 @@ void tps_sim_launch_fail(struct tps_sim_launch *launch, int code,
 }
 
 /* "block (1,0,0), thread (5,0,0), saxpy.cu:4" */
-static void describe_place(engine *e, const insn *i, int lane, char *text,
+static void describe_place(const engine *e, const insn *i, int lane, char *text,
                            size_t size) {
-  const struct tps_sim_launch *launch = e->launch;
-  const uint32_t *block = e->block->ctaid;
-  int n =
-      snprintf(text, size, "block (%u,%u,%u)", block[0], block[1], block[2]);
-  if (lane >= 0 && e->warp && n > 0 && (size_t)n < size) {
-    const uint32_t *t =
-        (const uint32_t *)(launch->tids +
-                           (size_t)e->warp->index * WARP_ROWS * ROW32);
-    n += snprintf(text + n, size - (size_t)n, ", thread (%u,%u,%u)", t[lane],
-                  t[LANES + (unsigned)lane], t[2 * LANES + (unsigned)lane]);
+  const uint32_t *b = e->block->ctaid;
+  char thread[80] = "", where[600] = "";
+  uint32_t t[3];
+  if (lane >= 0 && e->warp) {
+    tps_sim_thread_of(e, e->warp, (unsigned)lane, t);
+    snprintf(thread, sizeof thread, ", thread (%u,%u,%u)", t[0], t[1], t[2]);
   }
-  if (!i || n < 0 || (size_t)n >= size) return;
-  char where[600];
-  tps_sim_insn_where(launch->kernel, i, where, sizeof where);
-  snprintf(text + n, size - (size_t)n, ", %s", where);
+  if (i) tps_sim_insn_where(e->launch->kernel, i, where, sizeof where);
+  snprintf(text, size, "block (%u,%u,%u)%s%s%s", b[0], b[1], b[2], thread,
+           i ? ", " : "", where);
 }
 
 /* A group that could go on, else any; NULL when all have ended. */

@@ -88,14 +88,12 @@ void tps_sim_finding_by(finding *f, const engine *e, const warp *w,
                       t[2], b[0], b[1], b[2]);
 }
 
-void tps_sim_finding_tell(finding *f, const engine *e) {
-  char where[512] = "";
-  if (e->launch->config.op)
-    tps_op_where(e->launch->config.op, where, sizeof where);
-  if (where[0]) tps_sim_finding_add(f, "launched at %s", where);
-  tps_finding told = {.check = f->check,
-                      .op = e->launch->config.op,
-                      .text = f->text,
-                      .key = f->key};
-  if (told.op) tps_watch_found(&told);
+void tps_sim_finding_tell(finding *f, const tps_op *op) {
+  char where[512];
+  if (!op) return;
+  if (tps_op_where(op, where, sizeof where)[0] != '\0')
+    tps_sim_finding_add(f, "launched at %s", where);
+  tps_finding told = {
+      .check = f->check, .op = op, .text = f->text, .key = f->key};
+  tps_watch_found(&told);
 }

@@ -9,7 +9,7 @@
  *   tps_sim_finding_at(&f, e, i);
  *   tps_sim_finding_by(&f, e, warp, lane);
  *   tps_sim_finding_add(&f, "Address 0x%llx", …);
- *   tps_sim_finding_tell(&f, e);
+ *   tps_sim_finding_tell(&f, e->launch->config.op);
  *
  * Title, kernel and line make the key, the lines added do not.
  */
@@ -45,8 +45,9 @@ void tps_sim_finding_memory(finding *f, const tps_sim_allocation *m,
 /* A line of its own, without its end. */
 void tps_sim_finding_add(finding *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Adds where the kernel was launched. */
-void tps_sim_finding_tell(finding *f, const engine *e);
+/* Adds where the kernel was launched; tests launch without an operation, of which
+ * nothing is told. */
+void tps_sim_finding_tell(finding *f, const tps_op *op);
 
 /* Coordinates of a thread in its block. */
 void tps_sim_thread_of(const engine *e, const warp *w, unsigned lane,

@@ -144,7 +144,7 @@ static void tell(atomic_uchar *told, const touch *t, unsigned lane,
                             offset, array, sizeof array);
     tps_sim_finding_add(&f, "and is inside %s", array);
   }
-  tps_sim_finding_tell(&f, t->e);
+  tps_sim_finding_tell(&f, t->e->launch->config.op);
 }
 
 /* --- accesses ------------------------------------------------------------ */

@@ -210,14 +210,15 @@ HANDLER(mbarrier_pending) {
 
 bool tps_sim_mbarrier_has_ended(engine *e, const insn *i, unsigned l,
                                 uint64_t object) {
-  bool now = unpack(object).phase;
+  bool now = object >> 63;
   if (i->imm & PARITY) return now != (row32(e, i->b)[l] & 1);
   return now != unpack(row64(e, i->b)[l]).phase;
 }
 
 static bool has_ended(engine *e, const insn *i, unsigned l) {
-  state s = read(e, i, l, object_of(e, i, l));
-  return tps_sim_mbarrier_has_ended(e, i, l, pack(s));
+  const uint64_t *object = object_of(e, i, l);
+  read(e, i, l, object); /* or a fault */
+  return tps_sim_mbarrier_has_ended(e, i, l, *object);
 }
 
 /* The lanes that have got through and those that the guard excludes go on; the

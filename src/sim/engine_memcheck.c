@@ -77,7 +77,7 @@ void tps_sim_tell_memory(const access *a, const tps_sim_allocation *m) {
   if (!tps_watched(TPS_WATCH_MEMORY)) return;
   begin(&f, a, "out of bounds");
   if (m) tps_sim_finding_memory(&f, m, a->address, a->size);
-  tps_sim_finding_tell(&f, a->e);
+  tps_sim_finding_tell(&f, a->e->launch->config.op);
 }
 
 void tps_sim_tell_access(const access *a, int code, const char *why) {
@@ -91,7 +91,7 @@ void tps_sim_tell_access(const access *a, int code, const char *why) {
   if (m && m->kind != TPS_SIM_INTERNAL)
     tps_sim_finding_memory(&f, m, a->address, 1);
   else tps_sim_finding_add(&f, "%s", why);
-  tps_sim_finding_tell(&f, a->e);
+  tps_sim_finding_tell(&f, a->e->launch->config.op);
 }
 
 void tps_sim_tell_fault(const engine *e, const insn *i, int lane,
@@ -102,5 +102,5 @@ void tps_sim_tell_fault(const engine *e, const insn *i, int lane,
   if (i) tps_sim_finding_at(&f, e, i);
   if (lane >= 0 && e->warp) tps_sim_finding_by(&f, e, e->warp, (unsigned)lane);
   tps_sim_finding_add(&f, "%s", what);
-  tps_sim_finding_tell(&f, e);
+  tps_sim_finding_tell(&f, e->launch->config.op);
 }

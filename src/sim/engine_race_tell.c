@@ -116,16 +116,12 @@ static void tell(const race *r, const hazard *h, tps_op *op) {
   add_thread(&f, r, h, 0);
   add_thread(&f, r, h, 1);
   tps_sim_finding_add(&f, "%s", h->where);
-  if (tps_op_where(op, first, sizeof first)[0] != '\0')
-    tps_sim_finding_add(&f, "launched at %s", first);
-  tps_finding told = {
-      .check = TPS_WATCH_RACE, .op = op, .text = f.text, .key = h->key};
-  tps_watch_found(&told);
+  f.key = h->key;
+  tps_sim_finding_tell(&f, op);
 }
 
 /* A launch that was not looked at as a whole: nobody should take it for right. */
 static void tell_incomplete(const race *r, tps_op *op) {
-  char where[1000];
   finding f;
   tps_sim_finding_begin(&f, TPS_WATCH_RACE,
                         "Race check incomplete in kernel %s",
@@ -138,11 +134,7 @@ static void tell_incomplete(const race *r, tps_op *op) {
   if (r->untold)
     tps_sim_finding_add(&f, "More than %u pairs of its instructions race",
                         MOST_HAZARDS);
-  if (tps_op_where(op, where, sizeof where)[0] != '\0')
-    tps_sim_finding_add(&f, "launched at %s", where);
-  tps_finding told = {
-      .check = TPS_WATCH_RACE, .op = op, .text = f.text, .key = f.key};
-  tps_watch_found(&told);
+  tps_sim_finding_tell(&f, op);
 }
 
 /* The kernel and the lines, whichever came first: a line may have been made

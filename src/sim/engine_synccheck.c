@@ -41,6 +41,7 @@ typedef struct marks {
 } marks;
 
 typedef struct sync_state {
+  atomic_uchar *told; /* by instruction, of the launch */
   arrival first[BARRIERS];
   arrival alone[BARRIERS]; /* the first that did not wait */
   uint32_t waited;         /* barriers at which a thread has waited */
@@ -53,7 +54,7 @@ typedef struct sync_state {
 
 static void *block_new(void *launch, struct tps_sim_block *block) {
   sync_state *s = calloc(1, sizeof *s);
-  (void)launch;
+  if (s) s->told = launch;
   if (s && block->launch->kernel->joins) {
     s->warp_count = block->launch->warps;
     s->join_count = block->launch->kernel->joins->count;
@@ -97,14 +98,9 @@ const watch_part tps_sim_synccheck = {.wants = TPS_WATCH_BARRIER,
 /* --- telling ------------------------------------------------------------- */
 
 static bool is_news(const engine *e, const insn *i, unsigned what) {
-  const struct tps_sim_watch *w = e->launch->watch;
-  for (uint32_t k = 0; k < w->count; k++) {
-    if (w->parts[k] != &tps_sim_synccheck) continue;
-    atomic_uchar *told = w->states[k];
-    told += i - e->launch->kernel->insns;
-    return !(atomic_fetch_or(told, (unsigned char)what) & what);
-  }
-  return false;
+  atomic_uchar *told = e->block->watch->sync->told;
+  told += i - e->launch->kernel->insns;
+  return !(atomic_fetch_or(told, (unsigned char)what) & what);
 }
 
 static void begin(finding *f, const engine *e, const insn *i, const warp *w,
@@ -126,7 +122,7 @@ void tps_sim_tell_sync(const engine *e, const insn *i, const warp *w, int lane,
     what += length;
     what += strspn(what, "; ");
   }
-  tps_sim_finding_tell(&f, e);
+  tps_sim_finding_tell(&f, e->launch->config.op);
 }
 
 static const char *where(const engine *e, const insn *i, char *text,
@@ -183,7 +179,7 @@ static void tell_counts(engine *e, const insn *i, unsigned lane, unsigned id,
   tps_sim_finding_add(&f, "barrier %u is for %u threads here, for %u at %s", id,
                       threads_of(e, count), threads_of(e, other->count),
                       where(e, other->at, there, sizeof there));
-  tps_sim_finding_tell(&f, e);
+  tps_sim_finding_tell(&f, e->launch->config.op);
 }
 
 static void tell_places(engine *e, const insn *i, unsigned lane, unsigned id,
@@ -199,7 +195,7 @@ static void tell_places(engine *e, const insn *i, unsigned lane, unsigned id,
                       "of a block have to come to the same one",
                       t[0], t[1], t[2], id,
                       where(e, other->at, there, sizeof there));
-  tps_sim_finding_tell(&f, e);
+  tps_sim_finding_tell(&f, e->launch->config.op);
 }
 
 /* Where the kernel itself is while a lane is at `i`. */
@@ -299,7 +295,7 @@ static void check_left_out(engine *e, unsigned id, const sync_state *s) {
   tps_sim_finding_add(
       &f, "it went on at %s without it and has ended",
       where(e, join_insn(e->launch->kernel, a.join), there, sizeof there));
-  tps_sim_finding_tell(&f, e);
+  tps_sim_finding_tell(&f, e->launch->config.op);
 }
 
 static void on_sync(void *launch, void *block, engine *e, watch_sync what,
@@ -324,7 +320,7 @@ void tps_sim_sync_ended(engine *e) {
       continue;
     begin(&f, e, a->at, a->warp, (int)a->lane, "Missing wait");
     tps_sim_finding_add(&f, "no thread of the block waits at barrier %u", id);
-    tps_sim_finding_tell(&f, e);
+    tps_sim_finding_tell(&f, e->launch->config.op);
   }
 }
 
@@ -340,5 +336,5 @@ void tps_sim_sync_members(engine *e, const insn *i, uint32_t lanes,
   begin(&f, e, i, e->warp, (int)lane, "Invalid arguments");
   tps_sim_finding_add(&f, "the mask 0x%08x does not name lane %u, which calls",
                       member, lane);
-  tps_sim_finding_tell(&f, e);
+  tps_sim_finding_tell(&f, e->launch->config.op);
 }
