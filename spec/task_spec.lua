@@ -1079,6 +1079,31 @@ print(told, tp.poll())]]
     assert.equal("20\t0\n", r.stdout, r.stderr)
   end)
 
+  it("is not told by those who have given up, or are never driven", function()
+    if not run.interpreter():match "tpstream" then return end
+    for _, body in ipairs {
+      "tp.spawn(tp.await, s) tp.poll() g:open() os.execute 'sleep 0.1'",
+      "local a = tp.spawn(tp.await, s) tp.poll() a:cancel() g:open()" .. [[
+
+      for i = 1, 5 do tp.poll() os.execute "sleep 0.02" end]],
+      [[
+local a = tp.spawn(function() tp.await_any(s, tp.spawn(tp.sleep, 1)) g:open() end)
+tp.run()
+for i = 1, 5 do tp.poll() os.execute "sleep 0.02" end]],
+    } do
+      local r = run.script(FAULT .. body)
+      assert.equal(1, r.status, body)
+      assert.matches("cudaErrorIllegalAddress", r.stderr)
+    end
+    local heard = run.script(FAULT .. [[
+tp.spawn(function() print(pcall(tp.await, s)) end)
+tp.poll()
+g:open()
+tp.run()]])
+    assert.matches("^false\t.*cudaErrorIllegalAddress", heard.stdout)
+    assert.equal(0, heard.status, heard.stderr)
+  end)
+
   it("surfaces in tp.run once", function()
     local r = case [[
 warn "@on"

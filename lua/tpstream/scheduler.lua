@@ -4,11 +4,11 @@
 -- Tasks: coroutines that wait for streams, events and each other while the
 -- others run. This chunk gets the library, which it adds its functions to, and
 -- what only C can do: now() in ms, due() runs callbacks and tells those whose
--- wait is over, calling() → whether a callback runs, sleep([ms]), fd(), arm([ms]),
--- load(name) → a file beside this one, open(x) raises for a Stream or Event that is
--- closed, watch(x, task) → for an open one: true if it is done, else false and a list
--- with the task, which woken gets, leave(list, task): it waits no longer. What tasks
--- wait for is in waits.lua.
+-- wait is over, calling() → whether a callback runs, told(): a fault is being raised,
+-- sleep([ms]), fd(), arm([ms]), load(name) → a file beside this one, open(x) raises
+-- for a Stream or Event that is closed, watch(x, task) → for an open one: true if it
+-- is done, else false and a list with the task, which woken gets, leave(list, task): it
+-- waits no longer. What tasks wait for is in waits.lua.
 local tp, host = ...
 local _, misuse, type_name, check_callable = host.load "misuse" ()
 local debug, error, pcall, setmetatable = debug, error, pcall, setmetatable

@@ -162,6 +162,7 @@ end
 -- gets the caller's. Others may be told the same one.
 local function raise_here(object)
   if type(object) ~= "table" then error(where() .. object, 0) end
+  host.told() -- the fault
   local own = setmetatable({}, getmetatable(object))
   for key, value in next, object do own[key] = value end
   own.position = where():gsub(": $", "")

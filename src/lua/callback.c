@@ -163,9 +163,9 @@ static void tell_done(lua_State *L, uint64_t token) {
   lua_error(L);
 }
 
-/* entry → : told false, the error, true */
+/* entry → : told false, the error, true. It counts as told where it is raised
+ * (waits.lua): who has given up waiting, or is never driven, hears nothing of it. */
 static void tell_lost(lua_State *L, const tps_error *err) {
-  tps_lua_of(L)->fault_told = true;
   int count = push_teller(L);
   lua_pushboolean(L, 0);
   tps_push_error(L, err);

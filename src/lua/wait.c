@@ -217,6 +217,12 @@ static int wait_calling(lua_State *L) {
   return 1;
 }
 
+/* told(): a device's fault is being raised in a task. */
+static int wait_told(lua_State *L) {
+  tps_lua_of(L)->fault_told = true;
+  return 0;
+}
+
 /* Milliseconds, nil: for ever. */
 static uint64_t opt_ns(lua_State *L, int index) {
   if (lua_isnoneornil(L, index)) return TPS_FOREVER;
@@ -259,10 +265,10 @@ static int wait_load(lua_State *L) {
 }
 
 static const luaL_Reg wait_primitives[] = {
-    {"watch", wait_watch},     {"leave", wait_leave}, {"open", wait_open},
-    {"now", wait_now},         {"due", wait_due},     {"sleep", wait_sleep},
-    {"fd", wait_fd},           {"arm", wait_arm},     {"load", wait_load},
-    {"calling", wait_calling}, {NULL, NULL}};
+    {"watch", wait_watch}, {"leave", wait_leave},     {"open", wait_open},
+    {"told", wait_told},   {"now", wait_now},         {"due", wait_due},
+    {"sleep", wait_sleep}, {"fd", wait_fd},           {"arm", wait_arm},
+    {"load", wait_load},   {"calling", wait_calling}, {NULL, NULL}};
 
 void tps_wait_open(lua_State *L) {
   tps_push_embedded(L, "scheduler");
