@@ -501,6 +501,16 @@ describe("memory:", function()
     misses("write/read", used(2))
   end)
 
+  it("so do those of a stream that was closed since", function()
+    fine(with(1, function(write, _, b)
+      local a = tp.Stream()
+      local x <close> = tp.zeros("i32", 4, { stream = a })
+      write(a, x)
+      a:close()
+      write(b, x)
+    end))
+  end)
+
   it("what is freed and allocated again is fine: the runtime sees to it", function()
     fine(with(3, function(write, read, a, b, c)
       for _ = 1, 5 do

@@ -315,8 +315,59 @@ static void closed_streams_give_their_lanes_back(void **state) {
     fill(&w, 1, 2, 0, 8);
     wait_for(&w, 1);
     tps_order_stream_closed(w.o, &w.streams[2]);
+    tps_order_stream_gone(w.o, &w.streams[2]);
   }
   assert_in_range(w.o->lane_count, 2, 4);
+  assert_null(w.o->strands->closed);
+  assert_int_equal(close_world(&w), 0);
+}
+
+static void end_stream(world *w, int s) {
+  tps_order_stream_closed(w->o, &w->streams[s]);
+  tps_order_stream_gone(w->o, &w->streams[s]);
+}
+
+/* 0 writes, 1 comes after it and is gone, 2 comes after 1 in one way or another. */
+static void what_is_gone_still_orders(void **state) {
+  (void)state;
+  for (int way = 0; way < 3; way++) {
+    world w;
+    open_world(&w);
+    tps_device other = {.kind = TPS_SIM, .ordinal = 1};
+    w.streams[0].device = &other; /* so it is not waited for itself */
+    w.streams[1].blocking = way == 1;
+    w.streams[2].blocking = w.streams[2].is_default = way == 1;
+    fill(&w, 0, 1, 0, 8);
+    tps_order_followed(w.o, &w.streams[1], &w.streams[0]);
+    fill(&w, 1, 2, 8, 8);
+    end_stream(&w, 1);
+    tps_wait_note wait = {.context = &w.context, .device = &w.device};
+    if (way == 2) tps_order_waited(w.o, &wait);
+    fill(&w, 2, 3, 0, 16);
+    assert_int_equal(close_world(&w), way == 0 ? 2 : 0);
+  }
+}
+
+/* Nobody waits for them. */
+static void streams_that_are_gone_leave_little(void **state) {
+  (void)state;
+  world w;
+  open_world(&w);
+  for (unsigned i = 0; i < 1000; i++) {
+    w.streams[2].id = 1000 + i;
+    tps_order_stream_opened(w.o, &w.streams[2], 5000 + i);
+    fill(&w, 2, 1, 0, 0);
+    wait_for(&w, 1);
+    end_stream(&w, 2);
+  }
+  assert_null(w.o->strands->closed);
+  assert_int_equal(w.o->strands->handles.count, 0);
+  assert_int_equal(w.o->streams.count, 1);
+  tps_wait_note wait = {
+      .context = &w.context, .device = &w.device, .all = true};
+  tps_order_waited(w.o, &wait);
+  assert_int_equal(w.o->left_count, 0);
+  assert_null(w.o->strands->gone->clock);
   assert_int_equal(close_world(&w), 0);
 }
 
@@ -372,6 +423,8 @@ int main(void) {
       cmocka_unit_test(turns_are_kept_as_one),
       cmocka_unit_test(loops_of_the_host_are_put_off_as_one),
       cmocka_unit_test(closed_streams_give_their_lanes_back),
+      cmocka_unit_test(what_is_gone_still_orders),
+      cmocka_unit_test(streams_that_are_gone_leave_little),
       cmocka_unit_test(the_legacy_stream_comes_and_goes),
       cmocka_unit_test(what_the_host_knows_is_forgotten),
   };

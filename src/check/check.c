@@ -86,6 +86,10 @@ static void stream_closed(void *data, const tps_stream *stream) {
   LOCKED(tps_order_stream_closed(order, stream));
 }
 
+static void stream_gone(void *data, const tps_stream *stream) {
+  LOCKED(tps_order_stream_gone(order, stream));
+}
+
 static void event_ended(void *data, uint64_t event) {
   LOCKED(tps_order_event_ended(order, event));
 }
@@ -137,6 +141,7 @@ static tps_observer observer = {.queued = queued,
                                 .followed = followed,
                                 .stream_opened = stream_opened,
                                 .stream_closed = stream_closed,
+                                .stream_gone = stream_gone,
                                 .event_ended = event_ended,
                                 .memory = memory_changed,
                                 .memory_named = memory_named,

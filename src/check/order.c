@@ -78,6 +78,7 @@ static void wait_for_device(tps_order *o, const tps_wait_note *wait) {
   if (all == NULL) return;
   wait_for_strands(o, all->open, wait);
   wait_for_strands(o, all->closed, wait);
+  tps_strands_wait_for_gone(o, all, wait->all ? 0 : wait->context->id);
 }
 
 /* The legacy one is waited for with all that it would come after. */

@@ -40,7 +40,7 @@ typedef struct tps_place {
 typedef struct tps_strand {
   struct tps_strand *next, **at; /* in its list */
   struct tps_strands *on;        /* its device */
-  int names;                     /* objects that are open */
+  int names, keys;               /* objects that are open, that there are */
   uint64_t context;              /* id, of the first of them */
   uint64_t handle;               /* the driver's; 0: not known */
   bool blocking;
@@ -54,13 +54,22 @@ typedef struct tps_strand {
   uint64_t seen;  /* this one, of the legacy stream */
 } tps_strand;
 
+/* What strands of a context have done that are no more. */
+typedef struct tps_gone {
+  struct tps_gone *next;
+  uint64_t context;
+  tps_clock *clock;
+} tps_gone;
+
 /* Those of a device. */
 typedef struct tps_strands {
   struct tps_strands *next;
   uint8_t device_kind;
   int32_t device;
-  tps_strand *open, *closed; /* lists; closed ones until the host knows them
-                                to be done */
+  tps_strand *open, *closed; /* lists */
+  tps_gone *gone;            /* as far as nobody has waited for the device */
+  tps_clock *past;           /* of these the blocking ones, as far as the legacy
+                                one has not come after them */
   tps_table handles;         /* the driver's handle → strand, of those open */
   tps_strand *legacy;        /* NULL: nobody has used it yet */
   uint64_t blocking;         /* the last operation of the other blocking ones */
@@ -98,9 +107,11 @@ typedef struct tps_order {
   tps_table events, promises, graphs; /* id → tps_point */
   tps_table places;                   /* id → tps_place */
   tps_clock *host;
-  uint32_t *free_lanes;
-  uint32_t free_count, free_capacity, lane_count;
-  uint64_t *lane_last; /* the last operation on each lane */
+  uint32_t *free_lanes,
+      *left_lanes; /* the latter once the host knows them done */
+  uint32_t free_count, free_capacity, left_count, left_capacity;
+  uint32_t left_kept, lane_count; /* by the last look through those left */
+  uint64_t *lane_last;            /* the last operation on each lane */
   uint32_t lane_last_capacity;
   tps_spans spans[TPS_SPACES];
   size_t graphs_kept;    /* by the last look through them */
@@ -137,6 +148,7 @@ void tps_order_followed(tps_order *o, const tps_stream *later,
 void tps_order_stream_opened(tps_order *o, const tps_stream *stream,
                              uint64_t handle);
 void tps_order_stream_closed(tps_order *o, const tps_stream *stream);
+void tps_order_stream_gone(tps_order *o, const tps_stream *stream);
 void tps_order_event_ended(tps_order *o, uint64_t event);
 void tps_order_memory(tps_order *o, const tps_memory *memory,
                       tps_memory_change what);
@@ -173,7 +185,11 @@ void tps_point_put(tps_order *o, tps_table *table, uint64_t key,
                    const tps_point *point);
 /* All that was ever queued, as far as the host does not know it to be done. */
 void tps_join_everything(tps_order *o, tps_clock **clock);
-/* Lets go of strands that are closed and done. */
+/* The host has waited for those on a device that are no more, of a context; 0: of
+ * all. */
+void tps_strands_wait_for_gone(tps_order *o, const tps_strands *on,
+                               uint64_t context);
+/* Lanes of strands that are no more, and known to be done, are free. */
 void tps_strands_reap(tps_order *o);
 /* Lets go of those that the host knows to be done. */
 void tps_points_forget(tps_order *o, tps_table *table);

@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#define REAP_AT 64u /* lanes more than the last look left */
+
 /* ---- lanes --------------------------------------------------------------- */
 
 static bool grow_numbers(uint64_t **items, uint32_t needed,
@@ -130,6 +132,7 @@ static tps_strand *new_strand(tps_order *o, const tps_stream *stream) {
 
 static void name(tps_order *o, tps_strand *s, const tps_stream *stream) {
   s->names++;
+  s->keys++;
   if (!tps_table_put(&o->streams, key_of(stream), s)) o->broken = true;
 }
 
@@ -158,11 +161,44 @@ void tps_order_stream_opened(tps_order *o, const tps_stream *stream,
 }
 
 void tps_order_stream_closed(tps_order *o, const tps_stream *stream) {
-  tps_strand *s = tps_table_take(&o->streams, key_of(stream));
-  if (s == NULL || --s->names > 0) return;
+  tps_strand *s = tps_table_get(&o->streams, key_of(stream));
+  if (s == NULL || s->names == 0 || --s->names > 0) return;
   if (s->handle != 0) tps_table_take(&s->on->handles, s->handle);
   take_out(s);
   put_in(&s->on->closed, s);
+}
+
+/* ---- strands that are no more -------------------------------------------- */
+
+static bool is_done(const tps_order *o, uint32_t lane) {
+  uint64_t last = o->lane_last[lane];
+  return last == 0 || tps_clock_covers(o->host, lane, last);
+}
+
+/* A lane that is not kept is never used again, that is all. */
+static void leave_lane(tps_order *o, uint32_t lane) {
+  if (is_done(o, lane))
+    push_lane(&o->free_lanes, &o->free_count, &o->free_capacity, lane);
+  else push_lane(&o->left_lanes, &o->left_count, &o->left_capacity, lane);
+}
+
+static tps_gone *gone_of(tps_strands *on, uint64_t context) {
+  tps_gone *gone = on->gone;
+  while (gone != NULL && gone->context != context) gone = gone->next;
+  if (gone != NULL || (gone = calloc(1, sizeof *gone)) == NULL) return gone;
+  gone->context = context;
+  gone->next = on->gone;
+  return on->gone = gone;
+}
+
+/* Waits for the device, and the legacy stream, come after it all the same. */
+static void keep_end(tps_order *o, const tps_strand *s) {
+  tps_strands *on = s->on;
+  tps_gone *gone = gone_of(on, s->context);
+  tps_point point = tps_strand_point(s);
+  if (gone == NULL) o->broken = true;
+  else tps_order_join(o, &gone->clock, &point);
+  if (s->blocking && s->shown != s->last) tps_order_join(o, &on->past, &point);
 }
 
 static void free_strand(tps_strand *s) {
@@ -171,33 +207,42 @@ static void free_strand(tps_strand *s) {
   free(s);
 }
 
-static bool is_over(const tps_order *o, const tps_strand *s) {
-  for (uint32_t i = 0; i < s->lane_count; i++) {
-    uint64_t last = o->lane_last[s->lanes[i]];
-    if (last > 0 && !tps_clock_covers(o->host, s->lanes[i], last)) return false;
-  }
-  return true;
+/* The legacy one is all contexts', and stays. */
+void tps_order_stream_gone(tps_order *o, const tps_stream *stream) {
+  tps_strand *s = tps_table_get(&o->streams, key_of(stream));
+  if (s == NULL || s == s->on->legacy) return;
+  tps_table_take(&o->streams, key_of(stream));
+  if (--s->keys > 0) return;
+  if (s->names > 0 && s->handle != 0)
+    tps_table_take(&s->on->handles, s->handle);
+  if (!is_done(o, s->lanes[0])) keep_end(o, s);
+  for (uint32_t i = 0; i < s->lane_count; i++) leave_lane(o, s->lanes[i]);
+  take_out(s);
+  free_strand(s);
 }
 
-static void reap(tps_order *o, tps_strand *s) {
-  while (s != NULL) {
-    tps_strand *next = s->next;
-    if (is_over(o, s)) {
-      bool kept = true; /* else the lane is never used again, that is all */
-      for (uint32_t i = 0; i < s->lane_count && kept; i++)
-        kept = push_lane(&o->free_lanes, &o->free_count, &o->free_capacity,
-                         s->lanes[i]);
-      take_out(s);
-      if (s == s->on->legacy) s->on->legacy = NULL;
-      free_strand(s);
-    }
-    s = next;
-  }
+static void join_clock(tps_order *o, tps_clock **clock, tps_clock **part) {
+  tps_point point = {*part, 0, 0};
+  tps_order_join(o, clock, &point);
+  tps_point_clear(&point);
+  *part = NULL;
 }
 
+void tps_strands_wait_for_gone(tps_order *o, const tps_strands *on,
+                               uint64_t context) {
+  for (tps_gone *gone = on->gone; gone != NULL; gone = gone->next)
+    if (context == 0 || gone->context == context)
+      join_clock(o, &o->host, &gone->clock);
+  o->left_kept = 0; /* now it does pay */
+}
+
+/* When there are twice as many as the last time, so that each look pays. */
 void tps_strands_reap(tps_order *o) {
-  for (tps_strands *all = o->strands; all != NULL; all = all->next)
-    reap(o, all->closed);
+  uint32_t count = o->left_count;
+  if (count < o->left_kept * 2 + REAP_AT) return;
+  o->left_count = 0;
+  for (uint32_t i = 0; i < count; i++) leave_lane(o, o->left_lanes[i]);
+  o->left_kept = o->left_count;
 }
 
 static void free_strands(tps_strand *s) {
@@ -208,16 +253,28 @@ static void free_strands(tps_strand *s) {
   }
 }
 
+static void free_gone(tps_gone *gone) {
+  while (gone != NULL) {
+    tps_gone *next = gone->next;
+    tps_clock_unref(gone->clock);
+    free(gone);
+    gone = next;
+  }
+}
+
 void tps_strands_free(tps_order *o) {
   while (o->strands != NULL) {
     tps_strands *all = o->strands;
     o->strands = all->next;
     free_strands(all->open);
     free_strands(all->closed);
+    free_gone(all->gone);
+    tps_clock_unref(all->past);
     tps_table_free(&all->handles);
     free(all);
   }
   free(o->free_lanes);
+  free(o->left_lanes);
   free(o->lane_last);
 }
 
@@ -244,6 +301,7 @@ static void follow_blocking(tps_order *o, tps_strand *legacy,
 
 static void enter_legacy(tps_order *o, tps_strand *s) {
   tps_strands *on = s->on;
+  join_clock(o, &s->clock, &on->past);
   if (on->shown == on->blocking) return;
   follow_blocking(o, s, on->open);
   follow_blocking(o, s, on->closed);

@@ -68,6 +68,8 @@ void tps_observe_stream(const tps_stream *stream, bool opened) {
   else EACH(stream_closed, stream);
 }
 
+void tps_observe_gone(const tps_stream *stream) { EACH(stream_gone, stream); }
+
 void tps_observe_event_ended(uint64_t event) { EACH(event_ended, event); }
 
 void tps_observe_memory(const tps_memory *memory, tps_memory_change what) {

@@ -63,6 +63,9 @@ typedef struct tps_observer {
    * may have the same) or is about to be closed. */
   void (*stream_opened)(void *data, const tps_stream *stream, uint64_t handle);
   void (*stream_closed)(void *data, const tps_stream *stream);
+  /* All is done that was queued on a closed stream: nothing is told of it any more.
+   * Until then memory that is at home there may still be `followed`. */
+  void (*stream_gone)(void *data, const tps_stream *stream);
   void (*event_ended)(void *data, uint64_t event);
   void (*memory)(void *data, const tps_memory *memory, tps_memory_change what);
   /* What its elements are called (a constant text). */

@@ -189,6 +189,7 @@ TPS_COLD uint64_t tps_observe_promised(const tps_stream *stream,
 TPS_COLD void tps_observe_followed(const tps_stream *later,
                                    const tps_stream *earlier);
 TPS_COLD void tps_observe_stream(const tps_stream *stream, bool opened);
+TPS_COLD void tps_observe_gone(const tps_stream *stream);
 TPS_COLD void tps_observe_event_ended(uint64_t event);
 TPS_COLD void tps_observe_named(const tps_memory *memory, const char *element);
 static inline void tps_op_announce(tps_op *op, const tps_stream *stream) {

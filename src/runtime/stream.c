@@ -219,6 +219,7 @@ static void free_stream(tps_stream *stream) {
                                          : &stream->parts->local->open;
   list_remove(list, stream);
   forget_records(stream);
+  if (tps_observing()) tps_observe_gone(stream);
   free(stream);
 }
 
