@@ -121,6 +121,7 @@ static void look(race_block *b, const touch *t, race_memory *m, uint32_t least,
 static void look_at_wait(race_block *b, const touch *t, race_memory *m,
                          uint32_t least) {
   touch part = *t;
+  const unsigned char *asked = NULL; /* most have the same */
   uint32_t passed = 0, told = 0;
   for (uint32_t left = t->lanes; left; left &= left - 1) {
     unsigned l = (unsigned)__builtin_ctz(left);
@@ -129,8 +130,9 @@ static void look_at_wait(race_block *b, const touch *t, race_memory *m,
     memcpy(&bits, object, sizeof bits);
     if (!tps_sim_mbarrier_has_ended(t->e, t->i, l, bits)) continue;
     passed |= 1u << l;
-    uint32_t now = tps_sim_race_told(b, object);
+    uint32_t now = object == asked ? 0 : tps_sim_race_told(b, object);
     if (now) told = now;
+    asked = object;
   }
   part.lanes = passed;
   if (passed) look(b, &part, m, least, told);
@@ -139,10 +141,15 @@ static void look_at_wait(race_block *b, const touch *t, race_memory *m,
   if (part.lanes) look(b, &part, m, least, 0);
 }
 
-static void attach(race_block *b, const touch *t) {
-  for (uint32_t left = t->lanes; left; left &= left - 1) {
-    unsigned l = (unsigned)__builtin_ctz(left);
-    tps_sim_race_attach(b, t->e->warp, l, t->host + t->at[l]);
+/* Lanes with one mbarrier go together. */
+static void promise_end(race_block *b, const touch *t) {
+  for (uint32_t left = t->lanes; left;) {
+    uint64_t at = t->at[__builtin_ctz(left)];
+    uint32_t same = 0;
+    for (unsigned l = 0; l < LANES; l++)
+      same |= (uint32_t)(t->at[l] == at) << l;
+    tps_sim_race_promise(b, t->e->warp, left & same, t->host + at);
+    left &= ~same;
   }
 }
 
@@ -157,7 +164,7 @@ static void on_touch(void *launch, void *block, const touch *t) {
     b->launch->unseen = true;
     return;
   }
-  if (t->i->op == H_async_arrive) attach(b, t);
+  if (t->i->op == H_async_arrive) promise_end(b, t);
   if (t->order & WATCH_RELEASES)
     tps_sim_race_sync(b, t->e, SYNC_FENCE, t->lanes, 0);
   if (t->i->op == H_mbarrier_wait) look_at_wait(b, t, m, least);

@@ -138,20 +138,28 @@ typedef struct flight {
   uint64_t at;
   uint32_t bytes;
   uint32_t now, group; /* of its marks; of the lane */
-  const void *object;  /* the mbarrier that tells its end, or NULL */
+  uint32_t number;     /* of the warp's, from the first one on */
+  const void
+      *object; /* the mbarrier that tells the end of a bulk copy, or NULL */
   uint8_t lane;
   bool bulk;
   bool reads; /* it is the source */
-  bool again; /* the same as another one, for another mbarrier */
   bool over;  /* the mbarrier's phase has ended */
-  bool
-      landed; /* its thread has waited by itself, the mbarrier is yet to tell */
 } flight;
+
+/* An mbarrier tells the end of all small copies of some lanes before a number. */
+typedef struct promise {
+  const void *object;
+  uint32_t lanes, number;
+  bool over; /* its phase has ended */
+} promise;
 
 typedef struct flights {
   flight *list;
-  uint32_t count, capacity;
-  uint32_t told;                              /* that have an mbarrier */
+  uint32_t count, capacity, number; /* number: of the next one */
+  promise *promises;
+  uint32_t promise_count, promise_capacity;
+  uint32_t bulk_told;                         /* bulk copies with an mbarrier */
   uint32_t groups[LANES], bulk_groups[LANES]; /* begun by each lane */
   uint32_t
       landed[LANES]; /* what knows of each lane's small copies that an mbarrier
@@ -233,9 +241,9 @@ void tps_sim_race_land(race_block *b, const warp *w, uint32_t lanes,
                        watch_sync what, uint32_t kept);
 void tps_sim_race_group(race_block *b, const warp *w, uint32_t lanes,
                         bool bulk);
-/* An mbarrier will tell the end of the lane's copies by cp.async. */
-void tps_sim_race_attach(race_block *b, const warp *w, unsigned lane,
-                         const void *object);
+/* An mbarrier will tell the end of the lanes' copies by cp.async. */
+void tps_sim_race_promise(race_block *b, const warp *w, uint32_t lanes,
+                          const void *object);
 /* A phase of the mbarrier has ended. */
 void tps_sim_race_phase(race_block *b, const void *object);
 /* Somebody has waited for it: who acquires the number returned knows of the copies;

@@ -15,13 +15,15 @@ static flights *flights_of(race_block *b, const warp *w) {
   return b->flights ? &b->flights[w->index] : NULL;
 }
 
-static bool make_room(flights *f) {
-  if (f->count < f->capacity) return true;
-  uint32_t more = f->capacity ? 2 * f->capacity : 64;
-  flight *list = realloc(f->list, more * sizeof *list);
-  if (!list) return false;
-  f->list = list;
-  f->capacity = more;
+/* Room for one more in a list of `count`. */
+static bool make_room(void **list, size_t size, uint32_t count,
+                      uint32_t *capacity) {
+  if (count < *capacity) return true;
+  uint32_t more = *capacity ? 2 * *capacity : 64;
+  void *wider = realloc(*list, more * size);
+  if (!wider) return false;
+  *list = wider;
+  *capacity = more;
   return true;
 }
 
@@ -30,7 +32,10 @@ bool tps_sim_race_issue(race_block *b, const touch *t, race_memory *m) {
   if (!b->flights)
     b->flights = calloc(b->block->launch->warps, sizeof *b->flights);
   flights *f = flights_of(b, t->e->warp);
-  if (!f || !make_room(f)) return false;
+  void *list = f ? f->list : NULL;
+  if (!f || !make_room(&list, sizeof *f->list, f->count, &f->capacity))
+    return false;
+  f->list = list;
   bool bulk = t->i->op == H_async_bulk;
   f->list[f->count++] =
       (flight){.memory = m,
@@ -38,11 +43,12 @@ bool tps_sim_race_issue(race_block *b, const touch *t, race_memory *m) {
                .bytes = (uint32_t)t->bytes,
                .now = b->launch->now,
                .group = (bulk ? f->bulk_groups : f->groups)[lane],
+               .number = f->number++,
                .object = t->object,
                .lane = (uint8_t)lane,
                .bulk = bulk,
                .reads = t->kind == WATCH_LOAD};
-  if (t->object) f->told++;
+  if (t->object) f->bulk_told++;
   return true;
 }
 
@@ -56,49 +62,61 @@ void tps_sim_race_group(race_block *b, const warp *w, uint32_t lanes,
   tps_sim_race_step(b->launch); /* what follows is told from what was before */
 }
 
-/* What has an mbarrier already has another one, too. */
-void tps_sim_race_attach(race_block *b, const warp *w, unsigned lane,
-                         const void *object) {
+/* Without memory the copies stay on their way until their thread waits for them, or
+ * for ever; better to call them done. */
+void tps_sim_race_promise(race_block *b, const warp *w, uint32_t lanes,
+                          const void *object) {
   flights *f = flights_of(b, w);
-  for (uint32_t k = 0, count = f ? f->count : 0; k < count; k++) {
-    flight *one = &f->list[k], other = *one;
-    if (one->lane != lane || one->bulk || one->landed || one->again ||
-        one->object == object)
-      continue;
-    if (other.object) {
-      if (!make_room(f)) return;
-      other.again = true;
-      other.over = false;
-      one = &f->list[f->count++];
-      *one = other;
-    }
-    one->object = object;
-    f->told++;
+  if (!f || f->count == 0) return;
+  void *list = f->promises;
+  if (!make_room(&list, sizeof *f->promises, f->promise_count,
+                 &f->promise_capacity)) {
+    tps_sim_race_land(b, w, lanes, SYNC_COPIES_WAIT, UINT32_MAX);
+    return;
   }
+  f->promises = list;
+  f->promises[f->promise_count++] =
+      (promise){.object = object, .lanes = lanes, .number = f->number};
 }
 
 /* --- landing ------------------------------------------------------------- */
 
-/* A flight's mark, if no other has taken its place: an access of the thread now, or
- * one that an mbarrier tells. */
-static void land_mark(const flight *f, uint32_t warp, uint32_t now, mark *m) {
-  if (!(m->who & MARK_FLYING) || m->warp != warp || m->now != f->now ||
+/* Where a flight's marks go: they become accesses of its thread, or, `told`, what an
+ * mbarrier tells of, at the time `now`. */
+typedef struct landing {
+  uint32_t warp, now;
+  bool told;
+} landing;
+
+/* A flight's mark, if no other has taken its place. */
+static void land_mark(const flight *f, landing to, mark *m) {
+  if (!(m->who & MARK_FLYING) || m->warp != to.warp || m->now != f->now ||
       mark_lane(m) != f->lane)
     return;
   m->who &= ~(uint32_t)MARK_FLYING;
-  if (f->object) m->who |= MARK_TOLD;
-  m->now = now;
+  if (to.told) m->who |= MARK_TOLD;
+  m->now = to.now;
 }
 
-static void land_in(const flight *f, uint32_t warp, uint32_t now,
-                    const marks *list, unsigned k) {
+static void land_in(const flight *f, landing to, const marks *list,
+                    unsigned k) {
   if (!list->now) return;
   mark m = mark_at(list, k);
-  land_mark(f, warp, now, &m);
+  land_mark(f, to, &m);
   mark_put(list, k, m);
 }
 
-static void land(const flight *f, uint32_t warp, uint32_t now) {
+static void land_cell(const flight *f, landing to, race_chunk *c, unsigned k) {
+  if (f->reads) {
+    land_in(f, to, &c->reads[0], k);
+    land_in(f, to, &c->reads[1], k);
+    return;
+  }
+  land_in(f, to, &c->writes, k);
+  if (c->strong) land_mark(f, to, &c->strong[k].write);
+}
+
+static void land(const flight *f, landing to) {
   uint64_t end = f->at + f->bytes;
   for (uint64_t at = f->at, next; at < end; at = next) {
     race_chunk *c = f->memory->chunks[at / RACE_CHUNK];
@@ -107,33 +125,8 @@ static void land(const flight *f, uint32_t warp, uint32_t now) {
     if (!c) continue;
     unsigned k = (unsigned)(at % RACE_CHUNK) >> c->shift;
     unsigned last = (unsigned)((next - 1) % RACE_CHUNK) >> c->shift;
-    for (; k <= last; k++) {
-      if (!f->reads) land_in(f, warp, now, &c->writes, k);
-      if (!f->reads && c->strong) land_mark(f, warp, now, &c->strong[k].write);
-      for (unsigned n = 0; f->reads && n < 2; n++)
-        land_in(f, warp, now, &c->reads[n], k);
-    }
+    for (; k <= last; k++) land_cell(f, to, c, k);
   }
-}
-
-/* Those that are due land; returns whether there were any. */
-static bool land_all(race_block *b, uint32_t w, const void *what,
-                     bool due(const flights *f, const flight *one,
-                              const void *what)) {
-  flights *f = &b->flights[w];
-  uint32_t left = 0, count = f->count;
-  for (uint32_t k = 0; k < count; k++) {
-    flight one = f->list[k];
-    if (!due(f, &one, what)) {
-      f->list[left++] = one;
-      continue;
-    }
-    if (!one.landed) land(&one, b->first_warp + w, b->launch->now);
-    if (one.object) f->told--;
-    if (one.object && !one.bulk) f->landed[one.lane] = b->launch->now + 1;
-  }
-  f->count = left;
-  return left < count;
 }
 
 /* --- groups -------------------------------------------------------------- */
@@ -143,10 +136,9 @@ typedef struct group_wait {
   watch_sync what;
 } group_wait;
 
-static bool is_in_groups(const flights *f, const flight *one,
-                         const group_wait *w) {
+static bool is_due(const flights *f, const flight *one, const group_wait *w) {
   bool bulk = w->what != SYNC_COPIES_WAIT;
-  if (!ON(w->lanes, one->lane) || one->bulk != bulk || (bulk && one->object) ||
+  if (!ON(w->lanes, one->lane) || one->bulk != bulk || one->object ||
       (w->what == SYNC_BULK_WAIT_READ && !one->reads))
     return false;
   const uint32_t *groups = bulk ? f->bulk_groups : f->groups;
@@ -154,65 +146,123 @@ static bool is_in_groups(const flights *f, const flight *one,
          (uint64_t)one->group + w->kept < groups[one->lane];
 }
 
-/* What an mbarrier would tell besides may have been waited for by either. */
-static void land_told(race_block *b, uint32_t w, const group_wait *wait) {
-  flights *f = &b->flights[w];
-  for (uint32_t k = 0; f->told && k < f->count; k++) {
-    flight *one = &f->list[k];
-    if (!one->object || one->landed || !is_in_groups(f, one, wait)) continue;
-    land(one, b->first_warp + w, b->launch->now);
-    one->landed = true;
-    f->landed[one->lane] = b->launch->now + 1;
-  }
+static bool is_promised(const flights *f, const flight *one) {
+  for (uint32_t k = 0; !one->bulk && k < f->promise_count; k++)
+    if (ON(f->promises[k].lanes, one->lane) &&
+        one->number < f->promises[k].number)
+      return true;
+  return false;
 }
 
-static bool is_due(const flights *f, const flight *one, const void *wait) {
-  return !one->object && is_in_groups(f, one, wait);
-}
-
-void tps_sim_race_land(race_block *b, const warp *w, uint32_t lanes,
-                       watch_sync what, uint32_t kept) {
-  group_wait wait = {lanes, kept, what};
-  const flights *f = flights_of(b, w);
+/* The threads know of what an mbarrier has told others. */
+static void learn(race_block *b, const warp *w, const flights *f,
+                  uint32_t lanes) {
   uint32_t *acquired = &b->acquired[w->index * LANES];
-  if (!f) return;
-  land_told(b, w->index, &wait);
-  land_all(b, w->index, &wait, is_due);
-  for (unsigned l = 0; what == SYNC_COPIES_WAIT && l < LANES; l++)
+  for (unsigned l = 0; l < LANES; l++)
     if (ON(lanes, l) && f->landed[l] > acquired[l]) {
       acquired[l] = f->landed[l];
       b->own_acquired = true;
     }
 }
 
+/* What an mbarrier will tell besides is not the thread's own. */
+void tps_sim_race_land(race_block *b, const warp *w, uint32_t lanes,
+                       watch_sync what, uint32_t kept) {
+  group_wait wait = {lanes, kept, what};
+  landing to = {b->first_warp + w->index, b->launch->now, false};
+  flights *f = flights_of(b, w);
+  uint32_t left = 0;
+  for (uint32_t k = 0; f && k < f->count; k++) {
+    flight one = f->list[k];
+    if (!is_due(f, &one, &wait)) {
+      f->list[left++] = one;
+      continue;
+    }
+    to.told = is_promised(f, &one);
+    if (to.told) f->landed[one.lane] = to.now + 1;
+    land(&one, to);
+  }
+  if (!f) return;
+  f->count = left;
+  if (what == SYNC_COPIES_WAIT) learn(b, w, f, lanes);
+}
+
 /* --- mbarriers ----------------------------------------------------------- */
 
-static bool is_told(const flights *f, const flight *one, const void *object) {
-  (void)f;
-  return one->object == object && one->over;
-}
-
-void tps_sim_race_phase(race_block *b, const void *object) {
-  const cluster *c = b->block->cluster;
-  for (uint32_t k = 0; k < c->count; k++) {
-    const race_block *other = tps_sim_race_of(b, c->blocks[k]);
-    for (uint32_t w = 0; other->flights && w < other->block->launch->warps;
-         w++) {
-      flights *f = &other->flights[w];
-      for (uint32_t n = 0; f->told && n < f->count; n++)
-        if (f->list[n].object == object) f->list[n].over = true;
-    }
-  }
-}
-
-uint32_t tps_sim_race_told(race_block *b, const void *object) {
+/* Calls for each warp of the cluster that waits for mbarriers; whether any call was
+ * true. */
+static bool each_warp(const race_block *b, const void *object,
+                      bool call(race_block *b, uint32_t w,
+                                const void *object)) {
   const cluster *c = b->block->cluster;
   bool some = false;
   for (uint32_t k = 0; k < c->count; k++) {
     race_block *other = tps_sim_race_of(b, c->blocks[k]);
-    for (uint32_t w = 0; other->flights && w < other->block->launch->warps; w++)
-      if (other->flights[w].told) some |= land_all(other, w, object, is_told);
+    uint32_t warps = other->flights ? other->block->launch->warps : 0;
+    for (uint32_t w = 0; w < warps; w++) {
+      const flights *f = &other->flights[w];
+      if (f->promise_count || f->bulk_told) some |= call(other, w, object);
+    }
   }
+  return some;
+}
+
+static bool end_phase(race_block *b, uint32_t w, const void *object) {
+  flights *f = &b->flights[w];
+  for (uint32_t k = 0; k < f->promise_count; k++)
+    if (f->promises[k].object == object) f->promises[k].over = true;
+  for (uint32_t k = 0; f->bulk_told && k < f->count; k++)
+    if (f->list[k].object == object) f->list[k].over = true;
+  return true;
+}
+
+void tps_sim_race_phase(race_block *b, const void *object) {
+  each_warp(b, object, end_phase);
+}
+
+/* Takes out the promises that are kept; adds up which lanes' copies before which
+ * numbers have ended. */
+static bool keep_promises(flights *f, const void *object,
+                          uint32_t numbers[LANES]) {
+  uint32_t left = 0, count = f->promise_count;
+  for (uint32_t k = 0; k < count; k++) {
+    promise p = f->promises[k];
+    if (p.object != object || !p.over) {
+      f->promises[left++] = p;
+      continue;
+    }
+    for (unsigned l = 0; l < LANES; l++)
+      if (ON(p.lanes, l) && numbers[l] < p.number) numbers[l] = p.number;
+  }
+  f->promise_count = left;
+  return left < count;
+}
+
+static bool land_told(race_block *b, uint32_t w, const void *object) {
+  flights *f = &b->flights[w];
+  landing to = {b->first_warp + w, b->launch->now, true};
+  uint32_t numbers[LANES] = {0}, left = 0;
+  bool some = keep_promises(f, object, numbers);
+  if (!some && !f->bulk_told) return false;
+  for (uint32_t k = 0; k < f->count; k++) {
+    flight one = f->list[k];
+    bool small = !one.bulk && one.number < numbers[one.lane];
+    bool told = one.object == object && one.over;
+    if (!small && !told) {
+      f->list[left++] = one;
+      continue;
+    }
+    land(&one, to);
+    if (small) f->landed[one.lane] = to.now + 1;
+    else f->bulk_told--;
+    some = true;
+  }
+  f->count = left;
+  return some;
+}
+
+uint32_t tps_sim_race_told(race_block *b, const void *object) {
+  bool some = each_warp(b, object, land_told);
   return some ? tps_sim_race_step(b->launch) : 0;
 }
 
@@ -220,15 +270,18 @@ uint32_t tps_sim_race_told(race_block *b, const void *object) {
 
 void tps_sim_race_copies_begin(race_block *b) {
   for (uint32_t k = 0; b->flights && k < b->block->launch->warps; k++) {
-    flights *f = &b->flights[k];
-    flight *list = f->list;
-    uint32_t capacity = f->capacity;
-    *f = (flights){.list = list, .capacity = capacity};
+    flights *f = &b->flights[k], old = *f;
+    *f = (flights){.list = old.list,
+                   .capacity = old.capacity,
+                   .promises = old.promises,
+                   .promise_capacity = old.promise_capacity};
   }
 }
 
 void tps_sim_race_copies_free(race_block *b) {
-  for (uint32_t k = 0; b->flights && k < b->block->launch->warps; k++)
+  for (uint32_t k = 0; b->flights && k < b->block->launch->warps; k++) {
     free(b->flights[k].list);
+    free(b->flights[k].promises);
+  }
   free(b->flights);
 }
