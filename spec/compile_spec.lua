@@ -305,7 +305,7 @@ extern "C" __global__ void g(int *o) {
 
   it("shows the line within the source where no literal is found", function()
     local text = failure(tp.compile, ("INT A;\nINT B = C;\n"):lower())
-    assert.matches('\nsource:2: error: identifier "c" is undefined\n  int b = c;\n'
+    assert.matches('\nprogram.cu:2: error: identifier "c" is undefined\n  int b = c;\n'
       .. "          ^", text, 1, true)
     assert.not_matches("compile_spec.lua:%d+: error", text)
   end)

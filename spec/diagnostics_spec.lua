@@ -188,7 +188,7 @@ extern "C" __global__ void k(int *o) {
     text = failure(tp.compile, "// " .. ("x"):rep(3) .. "\nint x = missing4;")
     assert.matches(here .. line + 17 .. ": error:", text, 1, true)
     text = failure(tp.compile, "// built\n" .. ("int %s;"):format "y")
-    assert.matches("source:2: error:", text, 1, true)
+    assert.matches("program.cu:2: error:", text, 1, true)
   end)
 
   it("is one line for a literal whose lines are escapes", function()

@@ -327,6 +327,16 @@ report(wait)]]
         assert.matches(r.path .. ":" .. LINES + 1, f.text, 1, true)
       end)
 
+    it("says where it was launched though a buffer was made there, too", function()
+      local r, f = case [[
+
+k("store", tp.zeros("i32", 10), 10)
+report(wait)]]
+      local there = r.path .. ":" .. LINES + 2
+      assert.matches("made at " .. there, f.text, 1, true)
+      assert.matches("launched at " .. there, f.text, 1, true)
+    end)
+
     it("names the source as the script did", function()
       local _, f = case [[
 local m = tp.compile('\nextern "C" __global__ void there(int *p) { *p = 1; }',

@@ -118,6 +118,32 @@ describe("map", function()
     assert.matches("expression:1: error: expression must be a modifiable lvalue", text)
   end)
 
+  it("shows faults in the expression's lines, loads in the first, stores in the last",
+    function()
+      local code = [[
+local tp = require "tpstream"
+tp.set_device "sim"
+local x, y = tp.zeros("f32", %d), tp.zeros("f32", %d)
+local k = tp.map(%s)
+k:launch({ grid = 1, block = 32 }, y, x, 11)
+y:read()
+]]
+      local whole = '{ "f32* y", "f32[] x" }'
+      local copied = '"float a = x;\\ny = a;\\n", { "f32* y", "f32* x" }'
+      for _, case in ipairs {
+        { 11, 12, '"float a = 1;\\ny = a + x[i + 1];", ' .. whole, "expression:2" },
+        { 11, 12, '"y = at(x, i);", ' .. whole .. ", { preamble = "
+          .. '"__device__ float at(f32 *x, i64 i)\\n{ return x[i + 1]; }" }',
+          "preamble:2" },
+        { 10, 12, copied, "expression:1: load" },
+        { 12, 10, copied, "expression:2: store" },
+      } do
+        local r = run.script(code:format(table.unpack(case)))
+        assert.matches("thread (10,0,0), " .. case[4], r.stderr, 1, true)
+        assert.matches("launched at " .. r.path .. ":5\n", r.stderr, 1, true)
+      end
+    end)
+
   it("names the parameters in errors of a launch", function()
     local k <close> = tp.map("y = a*x + y", { x = "f32*", y = "f32*", a = "f32" })
     local x <close> = tp.zeros("f32", 3)

@@ -134,7 +134,8 @@ end
 
 -- ---- the kernel --------------------------------------------------------------------
 
--- Text, with #line so that what the compiler says counts from its beginning.
+-- Text, with #line so that what the compiler says, and where a fault is, counts from
+-- its beginning.
 local function numbered(name, text) return ('#line 1 "%s"\n%s\n'):format(name, text) end
 
 local function parameter(d, assigned)
@@ -146,8 +147,8 @@ local function parameter(d, assigned)
   return ("const %s %s"):format(d.half and "f32" or d.type, d.name)
 end
 
--- An element is a variable: loaded before, and stored after if it is assigned to.
--- Halves are computed with in f32.
+-- An element is a variable: loaded before, and stored after if it is assigned to, which
+-- counts as the expression's first and last line. Halves are computed with in f32.
 local function source_of(expression, list, assigned, preamble)
   local parameters, loads, stores = {}, {}, {}
   for k, d in ipairs(list) do
@@ -162,6 +163,7 @@ local function source_of(expression, list, assigned, preamble)
     end
   end
   parameters[#parameters + 1] = "const i64 n"
+  local last = 1 + select(2, expression:gsub("%s+$", ""):gsub("\n", ""))
   return table.concat({
     '#include "types.cuh"',
     preamble and numbered("preamble", preamble) or "",
@@ -169,10 +171,11 @@ local function source_of(expression, list, assigned, preamble)
     ('extern "C" __global__ void map(%s) {'):format(table.concat(parameters, ", ")),
     "const i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;",
     "if (i >= n) return;",
-    table.concat(loads, "\n"),
+    numbered("expression", table.concat(loads, " ")),
     numbered("expression", expression),
     ";",
-    table.concat(stores, "\n"),
+    ('#line %d "expression"'):format(last),
+    table.concat(stores, " "),
     "}",
   }, "\n")
 end
@@ -197,7 +200,7 @@ return function(expression, declarations, opts)
       #names == 1 and "is" or "are", table.concat(names, ", "))
   end
   local module = tp.compile(source_of(expression, list, assigned, opts.preamble), {
-    name = "map", lineinfo = false, headers = lib.headers,
+    name = "map", headers = lib.headers,
   })
   local parameters = {}
   for k, d in ipairs(list) do parameters[k] = d.name end

@@ -250,14 +250,32 @@ static const char *field(lua_State *L, const char *name) {
   return lua_tostring(L, -1);
 }
 
+static bool follows(const char *at, const char *message, const char *words) {
+  size_t n = strlen(words);
+  return (size_t)(at - message) >= n && strncmp(at - n, words, n) == 0;
+}
+
+/* Whether the message says what was launched or captured there: a buffer that was made
+ * on that line, or a line whose number only begins so, does not. */
+static bool is_told(const char *message, const char *where) {
+  size_t n = strlen(where);
+  for (const char *at = message; (at = strstr(at, where)) != NULL; at++) {
+    if (at[n] >= '0' && at[n] <= '9') continue;
+    if (follows(at, message, "launched at ") ||
+        follows(at, message, "captured at "))
+      return true;
+  }
+  return false;
+}
+
 /* Pushes what the message itself does not say. */
 static const char *push_origin(lua_State *L, const char *message,
                                const char *position) {
   const char *kernel = field(L, "kernel");
   const char *where = field(L, "where");
   bool named = *kernel == '\0' || strstr(message, kernel) != NULL;
-  bool placed = *where == '\0' || strcmp(where, position) == 0 ||
-                strstr(message, where) != NULL;
+  bool placed =
+      *where == '\0' || strcmp(where, position) == 0 || is_told(message, where);
   if (!named && !placed)
     return lua_pushfstring(L, "\n  kernel '%s', launched at %s", kernel, where);
   if (!named) return lua_pushfstring(L, "\n  kernel '%s'", kernel);

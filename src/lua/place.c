@@ -115,7 +115,7 @@ static bool find_among_modules(lua_State *L, const tps_rtc_request *r,
 }
 
 static void forget(const tps_rtc_request *r, tps_place *out) {
-  out->file = r->name != NULL ? r->name : "source";
+  out->file = r->name != NULL ? r->name : TPS_RTC_PROGRAM;
   out->script = NULL;
   out->count = 0;
 }
