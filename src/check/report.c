@@ -208,10 +208,11 @@ static const char *memory_name(const tps_place *place) {
 
 /* What a kernel has touched, of which nothing is known but the address. */
 static void add_nameless(text *t, const tps_report *r) {
+  int64_t bytes = r->to - r->from + 1;
   add(t,
       "%lld bytes of memory that no buffer stands for, such as a module's "
       "variable",
-      (long long)(r->to - r->from + 1));
+      (long long)bytes);
 }
 
 static void add_buffer(text *t, const tps_report *r, const tps_place *place) {
