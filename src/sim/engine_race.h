@@ -123,6 +123,7 @@ typedef struct race {
   uint32_t first, now; /* before anything; by now */
   uint64_t left;       /* bytes that shadows may still take */
   bool unseen;         /* accesses that there was no shadow for */
+  bool copies;         /* there have been asynchronous copies */
   bool untold;         /* pairs of instructions beyond what is told apart */
   race_memory *memory[RACE_BUCKETS];
   hazard *hazards, **last;
@@ -283,6 +284,7 @@ typedef struct cells {
   unsigned lane, per; /* the first lane */
   mark mark;          /* what is left, but for the lane */
   uint32_t least, acquired, all, first, warps, together;
+  bool copies; /* marks of asynchronous copies may be there */
 } cells;
 
 /* Reads or writes them plainly, if nothing stands against it that is not plainly

@@ -49,6 +49,7 @@ bool tps_sim_race_issue(race_block *b, const touch *t, race_memory *m) {
                .bulk = bulk,
                .reads = t->kind == WATCH_LOAD};
   if (t->object) f->bulk_told++;
+  b->launch->copies = true;
   return true;
 }
 

@@ -24,7 +24,8 @@ static cells common(const visit *v, race_chunk *c, unsigned lane,
                  .all = b->all,
                  .first = b->first_warp,
                  .warps = b->block->launch->warps,
-                 .together = b->together[warp]};
+                 .together = b->together[warp],
+                 .copies = b->launch->copies};
 }
 
 /* --- cell by cell -------------------------------------------------------- */

@@ -66,7 +66,7 @@ typedef struct touch {
   const unsigned char *host;   /* offset 0; NULL of WATCH_LOCAL */
   const void *object; /* of WATCH_ASYNC: the mbarrier that tells its end; NULL:
                          a group does */
-  uint64_t at[LANES]; /* offsets; only those of `lanes` count */
+  _Alignas(64) uint64_t at[LANES]; /* offsets; only those of `lanes` count */
 } touch;
 
 /* What orders accesses besides the accesses themselves. */
