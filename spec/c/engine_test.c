@@ -186,12 +186,11 @@ static void test_faults(void **state) {
   assert_int_equal(load(&m, faults), 0);
   uint64_t at = m.out->base;
   char text[200];
-  snprintf(
-      text, sizeof text,
-      "thread (1,0,0), PTX line 7: store of 4 bytes at address 0x%llx: 1 "
-      "byte after the nearest allocation at 0x%llx of 4096 bytes, made at "
-      "test.lua:3",
-      (unsigned long long)at + 4096, (unsigned long long)at);
+  snprintf(text, sizeof text,
+           "thread (1,0,0), PTX line 7: store of 4 bytes at address 0x%llx: 1 "
+           "byte after the nearest allocation at 0x%llx of 4096 bytes, made at "
+           "test.lua:3",
+           (unsigned long long)at + 4096, (unsigned long long)at);
   expect_fault(&m, "store", 8, at + 4092, TPS_ILLEGAL_ADDRESS, text);
   expect_fault(&m, "store", 8, 0, TPS_ILLEGAL_ADDRESS, "a null pointer");
   expect_fault(&m, "store", 8, at + 2, TPS_MISALIGNED_ADDRESS, "misaligned");
