@@ -381,6 +381,30 @@ static void a_base_can_not_be_had(void **state) {
   for (unsigned i = 100; i < 110; i++) check_one(i, 200000);
 }
 
+/* Others have the GPU, and it comes to nothing at first. */
+static void the_first_base_is_late(void **state) {
+  (void)state;
+  stream s = {0};
+  held_until = host_ns + 1e9;
+  for (unsigned i = 0; i < 10; i++) queue(&s, i, TPS_OP_LAUNCH, 1000);
+  host_ns += 1e6;
+  tps_cuda_times_collect(&device.base);
+  assert_int_equal(told, 10);
+  for (unsigned i = 0; i < 10; i++) check_one(i, 200000);
+}
+
+/* What can't be timed is not waited for again and again. */
+static void the_first_base_can_not_be_had(void **state) {
+  (void)state;
+  stream s = {0};
+  held_until = host_ns + 1e12;
+  double begun = host_ns;
+  for (unsigned i = 0; i < 1000; i++) queue(&s, i, TPS_OP_LAUNCH, 1000);
+  tps_cuda_times_collect(&device.base);
+  assert_true(host_ns < begun + 4e9);
+  assert_int_equal(told, 0);
+}
+
 static void nobody_wants_to_know(void **state) {
   (void)state;
   stream s = {0};
@@ -447,6 +471,8 @@ int main(void) {
       TEST(the_host_sleeps),
       TEST(the_host_sleeps_before),
       TEST(a_base_can_not_be_had),
+      TEST(the_first_base_is_late),
+      TEST(the_first_base_can_not_be_had),
       TEST(nobody_wants_to_know),
       TEST(the_runtimes_own_is_left_out),
       TEST(a_capture_is_left_alone),

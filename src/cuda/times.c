@@ -15,7 +15,8 @@
  * ended after it was found to have.
  *
  * An operation that waits for the host is no obstacle: a base waits for none. If
- * the driver has it wait all the same, it is done without for a while. */
+ * the driver has it wait all the same, it is done without for a while. Without the
+ * first nothing is timed, and a GPU that others keep busy may take long to it. */
 #include "cuda/times.h"
 
 #include <stdlib.h>
@@ -28,11 +29,13 @@
 #define TRIES 5             /* for a base: the one best known counts */
 #define COARSE_NS 10000u    /* if it is no better than this, there are more, */
 #define MORE_TRIES 40       /* so many */
-#define LATE_NS 100000000u  /* after which a base's event is given up */
-#define MANY 64u            /* so many more pending: some are asked about */
-#define BUSY 4u             /* after so many that still run it stops asking */
-#define HEAP 65536u         /* found: are told */
-#define KEPT 1024u          /* spans, when nobody wants times any more */
+#define LATE_NS 100000000u  /* after which a base's event is given up, */
+#define FIRST_NS                                                               \
+  3000000000u       /* but of the very first: a GPU may be slow to it */
+#define MANY 64u    /* so many more pending: some are asked about */
+#define BUSY 4u     /* after so many that still run it stops asking */
+#define HEAP 65536u /* found: are told */
+#define KEPT 1024u  /* spans, when nobody wants times any more */
 
 struct tps_cuda_span {
   struct tps_cuda_span *next;
@@ -211,18 +214,18 @@ static bool prepare(struct tps_cuda_times *t) {
               cudaSuccess);
 }
 
-/* Records `event`, which came in the host's time between the two. */
+/* Records `event`, which came in the host's time between the two; false if it has
+ * not come at `until`. */
 static bool strike(const struct tps_cuda_times *t, cudaEvent_t event,
-                   uint64_t *from, uint64_t *to) {
-  uint64_t begun = tps_now_ns();
-  *from = begun;
+                   uint64_t until, uint64_t *from, uint64_t *to) {
+  *from = tps_now_ns();
   if (cudaEventRecord(event, t->stream) != cudaSuccess) return false;
   for (;;) {
     uint64_t asked = tps_now_ns();
     cudaError_t e = cudaEventQuery(event);
     *to = tps_now_ns();
     if (e != cudaErrorNotReady) return e == cudaSuccess;
-    if (asked - begun > LATE_NS) return false;
+    if (asked > until) return false;
     *from = asked;
   }
 }
@@ -235,10 +238,13 @@ static void swap_events(cudaEvent_t *a, cudaEvent_t *b) {
 
 /* Leaves in `spare` the event of some tries that it is known best of when it came. */
 static bool strike_best(struct tps_cuda_times *t, uint64_t *host_ns) {
+  bool first = t->clocks.count == 0 && t->retry_ns == 0;
   uint64_t best = UINT64_MAX;
+  uint64_t until = tps_now_ns() + (first ? FIRST_NS : LATE_NS);
   for (int i = 0; i < TRIES || (i < MORE_TRIES && best > COARSE_NS); i++) {
     uint64_t from, to;
-    if (!strike(t, t->trial, &from, &to)) break;
+    if (!strike(t, t->trial, until, &from, &to)) break;
+    if (i == 0) until = to + LATE_NS;
     if (to - from >= best) continue;
     best = to - from;
     *host_ns = from + best / 2;
