@@ -191,6 +191,26 @@ extern "C" __global__ void k(int *o) {
     assert.matches("program.cu:2: error:", text, 1, true)
   end)
 
+  it("holds for a literal in which something is replaced", function()
+    local line = debug.getinfo(1, "l").currentline
+    local template = [[
+__global__ void fill_%s(%s *x) {
+  int i = threadIdx.x;
+  %s y = 2 * i;
+  x[i] = y + nope;
+}]]
+    local here = "spec/diagnostics_spec.lua:%d: error: identifier"
+    local text = failure(tp.compile, template:format("f", "float", "float"))
+    assert.matches(here:format(line + 5), text, 1, true)
+    text = failure(tp.compile, template:format("d", "double", "nope_t") .. "\n"
+      .. template:format("c", "char", "mope_t"))
+    assert.matches(here:format(line + 4) .. ' "nope_t"', text, 1, true)
+    assert.matches(here:format(line + 4) .. ' "mope_t"', text, 1, true)
+    text = failure(tp.compile, (template:gsub("%%s", "char", 2):gsub("%%s y",
+      "int one = 1;\n  int two = one;\n  int y")))
+    assert.matches(here:format(line + 5), text, 1, true)
+  end)
+
   it("is one line for a literal whose lines are escapes", function()
     local line = debug.getinfo(1, "l").currentline + 1
     local text = failure(tp.compile, "// 1\n// 2\n__device__ int y = nope;\n")

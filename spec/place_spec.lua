@@ -217,6 +217,24 @@ print(pcall(x.read, x))]==]
     assert.matches("thread (4,0,0), " .. path .. ":4: store of 2 bytes", out, 1, true)
   end)
 
+  it("is told so where something was replaced in the source", function()
+    local out, path = script [==[
+local made = {}
+for i, op in ipairs { "+", "*" } do
+  made[i] = ([[
+extern "C" __global__ void k%d(int *x) {
+  int y = threadIdx.x;
+  x[y + 1] = y %s 3;
+}
+]]):format(i, op)
+end
+local m = tp.compile(table.concat(made))
+local x <close> = tp.zeros("i32", 4)
+m:kernel "k2":launch({ grid = 1, block = 4 }, x)
+print(pcall(x.read, x))]==]
+    assert.matches("thread (3,0,0), " .. path .. ":7: store of 4 bytes", out, 1, true)
+  end)
+
   it("is told so by the checker, too", function()
     local _, path = script(WRONG)
     local r = run.lua { "--check=memory", path }

@@ -106,6 +106,45 @@ static void parts(void **state) {
   check_parts("", "12345678", "");
 }
 
+static void templates(void **state) {
+  (void)state;
+#define HEAD "__global__ void op_"
+#define FORM "a = [[\n" HEAD "%s(float *x) {\n  x[0] = x[0] %s x[1];\n}]]"
+  check_parts(FORM, HEAD "add(float *x) {\n  x[0] = x[0] + x[1];\n}", "1+3@2 ");
+  /* twice, what stands between is made elsewhere */
+  check_parts(FORM,
+              HEAD "a(float *x) {\n  x[0] = x[0] + x[1];\n}\nint y;\n\n" HEAD
+                   "b(float *x) {\n  x[0] = x[0] * x[1];\n}",
+              "1+3@2 6+3@2 ");
+  /* beside a literal that is whole, which comes first */
+  check_parts(FORM "b = 'int whole;\\n'",
+              "int whole;\n" HEAD "a(float *x) {\n  x[0] = x[0] + x[1];\n}",
+              "1+1@4= 2+3@2 ");
+  /* lines put into the middle: what is before and behind */
+  check_parts(
+      "a = [[int first = 1;\nint second = 2;\n$\nint third = 3;\nint "
+      "fourth = 4;\n]]",
+      "int first = 1;\nint second = 2;\n1;\n2;\n3;\n4;\n5;\nint third = "
+      "3;\nint fourth = 4;\n",
+      "1+2@1 8+3@4 ");
+  /* of two the one that agrees more; neither where both do alike */
+  check_parts(
+      "a = [[int one = %d;\nint two = 2;]] b = [[int one = %d;\nint twi = 2;]]",
+      "int one = 1;\nint two = 2;", "1+2@1 ");
+  check_parts(
+      "a = [[int one = %d;\nint two = 2;]] b = [[int one = %d;\nint two = 2;]]",
+      "int one = 1;\nint two = 2;", "");
+  /* what agrees in little has nothing to do with it */
+  check_parts("a = [[" HEAD
+              "x(float *x) {\n  float y = 1;\n  for (;;) y *= 2 + y;\n  "
+              "x[0] = y + 12345;\n}]]",
+              HEAD "a(float *x) {\n  float y = 1;\n}\n", "");
+  check_parts("a = 'int one = %d;\\nint two = 2;'",
+              "int one = 1;\nint two = 2;", "");
+  check_parts("--[[int one = %d;\nint two = 2;]]", "int one = 1;\nint two = 2;",
+              "");
+}
+
 static void comments(void **state) {
   (void)state;
   assert_int_equal(locate("-- 'x'\ns = 'x'", "x", 1), 2);
@@ -141,7 +180,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(long_strings), cmocka_unit_test(short_strings),
       cmocka_unit_test(flat_strings), cmocka_unit_test(parts),
-      cmocka_unit_test(comments),     cmocka_unit_test(nearest),
-      cmocka_unit_test(absent)};
+      cmocka_unit_test(templates),    cmocka_unit_test(comments),
+      cmocka_unit_test(nearest),      cmocka_unit_test(absent)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

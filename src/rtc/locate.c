@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rtc/rtc.h"
+#include "rtc/template.h"
 
 #define SHORTEST_PART 8u /* bytes: less may be anywhere by chance */
 #define LARGEST_SOURCE ((size_t)1 << 20) /* it is searched for each literal */
@@ -25,8 +26,9 @@ typedef struct lexer {
   /* looking for parts */
   const char *source;
   size_t source_size;
-  char *value; /* source_size bytes; NULL: the whole text is looked for */
-  size_t length;
+  char *value; /* `room` bytes; NULL: the whole text is looked for */
+  size_t length, room;
+  tps_rtc_template *made_of; /* else NULL: of whole literals only */
   tps_rtc_part *parts;
   size_t count, most;
 } lexer;
@@ -58,7 +60,7 @@ static void begin_value(lexer *s, const char *wanted, const char *end) {
 }
 
 static void put(lexer *s, char c) {
-  if (s->value != NULL && s->length < s->source_size) s->value[s->length] = c;
+  if (s->value != NULL && s->length < s->room) s->value[s->length] = c;
   s->length++;
   if (s->equal && s->wanted < s->wanted_end && *s->wanted == c) s->wanted++;
   else s->equal = false;
@@ -227,7 +229,9 @@ static void read_long(lexer *s, int level, bool is_value) {
   while (more(s)) {
     if (*s->at == ']' && long_level(s, ']') == level) {
       s->at += level + 2;
-      if (is_value) end_value(s, start, first);
+      if (is_value && s->made_of != NULL)
+        tps_rtc_template_compare(s->made_of, s->value, s->length, first);
+      else if (is_value) end_value(s, start, first);
       return;
     }
     if (at_line_end(s)) {
@@ -283,19 +287,43 @@ int tps_rtc_locate(const char *script, size_t script_size, const char *source,
   return s.best;
 }
 
+/* Whether every line of the source is one of a part. */
+static bool is_whole(const lexer *s) {
+  int lines = count_lines(s->source, s->source + s->source_size - 1) + 1;
+  for (size_t i = 0; i < s->count; i++) lines -= s->parts[i].count;
+  return lines <= 0;
+}
+
+/* Reads the script once more, for literals in which something was replaced. */
+static void find_templates(lexer *s, const lexer *anew) {
+  tps_rtc_template *t = tps_rtc_template_new(s->source, s->source_size);
+  if (t == NULL) return;
+  lexer again = *anew;
+  again.made_of = t;
+  again.value = s->value;
+  again.most = 0; /* no whole ones */
+  read_script(&again, s->source, s->source_size);
+  s->count = tps_rtc_template_parts(t, s->parts, s->count, s->most);
+  tps_rtc_template_free(t);
+}
+
 size_t tps_rtc_locate_parts(const char *script, size_t script_size,
                             const char *source, size_t source_size,
                             tps_rtc_part *parts, size_t most) {
-  lexer s = {.at = script,
-             .end = script + script_size,
-             .line = 1,
-             .source = source,
-             .source_size = source_size,
-             .parts = parts,
-             .most = most};
+  const lexer anew = {.at = script,
+                      .end = script + script_size,
+                      .line = 1,
+                      .source = source,
+                      .source_size = source_size,
+                      .room = script_size, /* no value is longer */
+                      .parts = parts,
+                      .most = most};
+  lexer s = anew;
   if (source_size < SHORTEST_PART || source_size > LARGEST_SOURCE) return 0;
-  s.value = malloc(source_size);
-  if (s.value != NULL) read_script(&s, source, source_size);
+  s.value = malloc(script_size + 1);
+  if (s.value == NULL) return 0;
+  read_script(&s, source, source_size);
+  if (!is_whole(&s)) find_templates(&s, &anew);
   free(s.value);
   return s.count;
 }

@@ -157,7 +157,8 @@ int tps_rtc_locate(const char *script, size_t script_size, const char *source,
 
 /* The literals of the script of which the source was put together, `most` at the
  * most; how many. Those of a few bytes, or that are in it more than once, tell
- * nothing. */
+ * nothing. Lines that no literal has may be those of one in long brackets in which
+ * something was replaced. */
 size_t tps_rtc_locate_parts(const char *script, size_t script_size,
                             const char *source, size_t source_size,
                             tps_rtc_part *parts, size_t most);
