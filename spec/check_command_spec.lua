@@ -99,6 +99,22 @@ end]])
     assert.equal(0, status("").status)
   end)
 
+  it("waits for what a script that fails has queued", function()
+    local r = check("--check=init", [[
+local tp = require "tpstream"
+tp.set_device "sim"
+local s = tp.Stream()
+tp.with_stream(s, function()
+  local x = tp.zeros("f32", 1 << 22)
+  for i = 1, 20 do x:fill(i) end
+  tp.kernels.sum(tp.buffer("f32", 100))
+end)
+error "wrong"]])
+    assert.equal(1, r.status)
+    assert.matches("wrong.*Uninitialized __global__ memory read of size 4 bytes.*"
+      .. "launched at demo.lua:7\n.*========= ERROR SUMMARY: 1 error\n$", r.stderr)
+  end)
+
   it("goes on when a script stops what it has started itself", function()
     local r = check("--check=order", HEAD .. [[
 tp.check.start()

@@ -93,6 +93,8 @@ static int run_state(const host_options *options) {
   lua_pushlightuserdata(L, (void *)options);
   if (host_report(L, lua_pcall(L, 1, 1, 0)) == LUA_OK)
     status = (int)lua_tointeger(L, -1);
+  if (options->checks != 0 && status != STATUS_OK && !host_was_interrupted())
+    host_wait(L); /* what a script that failed has queued is looked at, too */
   if (!host_timeline_end(L, options) && status == STATUS_OK)
     status = STATUS_ERROR;
   status = host_check_end(status);
