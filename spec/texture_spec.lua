@@ -534,8 +534,10 @@ describe("misuse of textures", function()
   end
 
   it("is refused with what is allowed", function()
-    refused("a buffer of 24 elements for 5 x 5 x 1 texels of 1 channels (25 " ..
-      "elements)", { width = 5, height = 5 })
+    refused("a buffer of 24 elements for 5 x 5 x 1 texels of 1 channel (25 elements)",
+      { width = 5, height = 5 })
+    refused("for 7 x 1 x 1 texels of 4 channels (28 elements)",
+      { width = 7, channels = 4 })
     refused("(field 'channels': 1, 2 or 4 expected, got 3)", { channels = 3 })
     refused("(field 'depth': without a height)", { width = 12, depth = 2 })
     refused("(field 'depth': with layers)",

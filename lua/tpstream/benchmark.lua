@@ -4,10 +4,9 @@
 -- tp.benchmark(fn [, opts]) → {cpu = statistics, gpu = statistics}: how long
 -- fn() takes the host, and how long the work that it queues takes the device,
 -- each {min, median, mean, max, count}, times in milliseconds. Every run is
--- waited for before the next. This chunk gets the library and a clock, and
--- returns the function.
-local tp, now = ...
-local debug = debug
+-- waited for before the next. This chunk gets the library, a clock and misuse.lua's
+-- functions, and returns the function.
+local tp, now, _, misuse, type_name, check_callable = ...
 
 -- How many runs: opts.count, else until opts.min_time has passed.
 local DEFAULTS = { warmup = 1, min_time = 100 }
@@ -15,15 +14,8 @@ local MIN_RUNS, MAX_RUNS = 3, 100000
 
 local NAMES = { "count", "min_time", "stream", "warmup" }
 
--- Raises with the position of the caller of the library.
-local function bad(argument, ...)
-  local level = 2
-  repeat
-    level = level + 1
-    local info = debug.getinfo(level, "S")
-  until not info or not info.source:find "^=tpstream/"
-  error(("bad argument #%d to 'benchmark' (%s)"):format(argument,
-    string.format(...)), level)
+local function bad(...)
+  misuse("bad argument #2 to 'benchmark' (%s)", string.format(...))
 end
 
 local function check_number(opts, name, least, whole)
@@ -31,38 +23,37 @@ local function check_number(opts, name, least, whole)
   if value == nil then return DEFAULTS[name] end
   local number = math.type(value)
   if not number then
-    bad(2, "field '%s': number expected, got %s", name, type(value))
+    bad("field '%s': number expected, got %s", name, type_name(value))
   elseif whole and not math.tointeger(value) then
-    bad(2, "field '%s': %s is not a whole number", name, value)
+    bad("field '%s': %s is not a whole number", name, value)
   elseif not (value >= least) or value == math.huge then
-    bad(2, "field '%s': at least %d expected, got %s", name, least, value)
+    bad("field '%s': at least %d expected, got %s", name, least, value)
   end
   return value
 end
 
 local function check_options(opts)
   if type(opts) ~= "table" then
-    bad(2, "table expected, got %s", type(opts))
+    bad("table expected, got %s", type_name(opts))
   end
   for key in pairs(opts) do
     local known = false
     for _, name in ipairs(NAMES) do known = known or key == name end
     if not known then
-      bad(2, "unknown option '%s' (there are %s)", tostring(key),
+      bad("unknown option '%s' (there are %s)", tostring(key),
         table.concat(NAMES, ", "))
     end
   end
+  local stream = opts.stream
+  if stream ~= nil and type_name(stream) ~= "tpstream.Stream" then
+    bad("field 'stream': tpstream.Stream expected, got %s", type_name(stream))
+  end
   return {
+    stream = stream,
     warmup = check_number(opts, "warmup", 0, true),
     count = check_number(opts, "count", 1, true),
     min_time = check_number(opts, "min_time", 0),
   }
-end
-
-local function is_callable(value)
-  if type(value) == "function" then return true end
-  local meta = debug.getmetatable(value)
-  return type(meta) == "table" and meta.__call ~= nil
 end
 
 local function statistics(times)
@@ -105,9 +96,7 @@ local function measure(fn, plan)
 end
 
 return function(fn, opts)
-  if not is_callable(fn) then
-    bad(1, "function expected, got %s", type(fn))
-  end
+  check_callable(fn, "benchmark")
   local plan = check_options(opts or {})
-  return tp.with_stream(opts and opts.stream or nil, measure, fn, plan)
+  return tp.with_stream(plan.stream, measure, fn, plan)
 end

@@ -76,11 +76,11 @@ void tps_texture_fit(lua_State *L, tps_texture_request *r, int64_t count,
     return;
   tps_misuse(L,
              "a buffer of %lld elements for %llu x %llu x %llu texels of %d "
-             "channels (%llu elements)",
+             "channel%s (%llu elements)",
              (long long)count, (unsigned long long)s->width,
              (unsigned long long)tps_array_rows(s),
              (unsigned long long)tps_array_slices(s), s->texel.channels,
-             (unsigned long long)need);
+             s->texel.channels == 1 ? "" : "s", (unsigned long long)need);
 }
 
 /* ---- sampling ------------------------------------------------------------ */

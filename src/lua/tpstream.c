@@ -158,7 +158,9 @@ static void open_benchmark(lua_State *L) {
   tps_push_embedded(L, "benchmark");
   lua_pushvalue(L, -2);
   lua_pushcfunction(L, clock_now);
-  lua_call(L, 2, 1);
+  tps_push_embedded(L, "misuse");
+  lua_call(L, 0, 4);
+  lua_call(L, 6, 1);
   lua_setfield(L, -2, "benchmark");
 }
 
