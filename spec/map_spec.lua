@@ -148,6 +148,8 @@ y:read()
     local k <close> = tp.map("y = a*x + y", { x = "f32*", y = "f32*", a = "f32" })
     local x <close> = tp.zeros("f32", 3)
     local one = { grid = 1, block = 1 }
+    assert.equal("tpstream.Kernel (map(float* y, float a, float const* x, "
+      .. "long long n))", tostring(k))
     for text, call in pairs {
       ["kernel 'map': argument 'a' (float): number expected, got string"] =
         { k.forall, k, 3, x, "1", x },

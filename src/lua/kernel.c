@@ -5,6 +5,7 @@
 #include "lua/state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- boxes --------------------------------------------------------------- */
 
@@ -183,11 +184,38 @@ static int kernel_max_cooperative_grid(lua_State *L) {
   return 1;
 }
 
+/* "map(float* y, float a, long long n)": of tp.map, which knows the names. */
+static const char *push_named(lua_State *L, const tps_lua_kernel *box) {
+  const tps_kernel *kernel = box->kernel;
+  const char *name = box->names;
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  luaL_addstring(&b, kernel->name);
+  luaL_addchar(&b, '(');
+  for (uint32_t i = 0; i < box->count; i++) {
+    const char *type = kernel->desc->params[i].type;
+    size_t length = strcspn(name, ",");
+    if (type != NULL) luaL_addstring(&b, type);
+    if (type != NULL) luaL_addchar(&b, ' ');
+    luaL_addlstring(&b, name, length);
+    name += length;
+    if (*name == '\0') break;
+    luaL_addlstring(&b, name, 2); /* ", " */
+    name += 2;
+  }
+  luaL_addchar(&b, ')');
+  luaL_pushresult(&b);
+  return lua_tostring(L, -1);
+}
+
 static int kernel_tostring(lua_State *L) {
   tps_lua_kernel *box = (tps_lua_kernel *)tps_check(L, 1, TPS_TYPE_KERNEL);
   if (box->kernel == NULL || box->kernel->module->closed)
     lua_pushliteral(L, "tpstream.Kernel (closed)");
-  else lua_pushfstring(L, "tpstream.Kernel (%s)", box->kernel->desc->signature);
+  else
+    lua_pushfstring(L, "tpstream.Kernel (%s)",
+                    box->names != NULL ? push_named(L, box)
+                                       : box->kernel->desc->signature);
   return 1;
 }
 
