@@ -127,6 +127,15 @@ static void templates(void **state) {
       "int first = 1;\nint second = 2;\n1;\n2;\n3;\n4;\n5;\nint third = "
       "3;\nint fourth = 4;\n",
       "1+2@1 8+3@4 ");
+  /* a line alone, if it is the same and long enough */
+  check_parts(
+      "a = [[int first = 1;\nint second = 2;\n$\n  int third = 123456;\n}\n]]",
+      "int first = 1;\nint second = 2;\n1;\n2;\n3;\n4;\n  int third = 123456;\n}\n",
+      "1+2@1 7+3@4 ");
+  check_parts(
+      "a = [[int first = 1;\nint second = 2;\n$\n  int third = 3;\n}\n]]",
+      "int first = 1;\nint second = 2;\n1;\n2;\n3;\n4;\n  int third = 3;\n}\n",
+      "1+2@1 ");
   /* of two the one that agrees more; neither where both do alike */
   check_parts(
       "a = [[int one = %d;\nint two = 2;]] b = [[int one = %d;\nint twi = 2;]]",

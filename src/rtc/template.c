@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_RUNS 128u
+#define MOST_RUNS 512u
 #define MOST_PAIRS ((size_t)1 << 20) /* of lines that are compared */
 #define TELLING 8                    /* bytes in which a line has to agree */
+#define ALONE 16                     /* a line that does so by itself */
 #define WIDEST_GAP 2                 /* lines within a run */
 
 typedef struct line {
@@ -81,36 +82,41 @@ static int agreement(const line *a, const line *b) {
   return n + m >= TELLING && 2 * (n + m) >= least ? n + m : 0;
 }
 
-/* Lines `first` to `last` of the literal agree with those of the source `offset` lines
- * on. */
-static void keep(tps_rtc_template *t, const literal *l, int offset, int first,
-                 int last, int score) {
+typedef struct stretch {
+  int first, last; /* lines of the literal */
+  int score, telling;
+} stretch;
+
+/* What agrees with the source `offset` lines on. One line alone has to be the same. */
+static void keep(tps_rtc_template *t, const literal *l, int offset,
+                 const stretch *s) {
   if (t->run_count == MOST_RUNS) return;
-  t->runs[t->run_count++] = (run){first + offset + 1, last - first + 1,
-                                  l->script_line + first, score};
+  if (s->telling < 2 &&
+      (s->score < ALONE ||
+       !is_same(&l->lines[s->first], &t->lines[s->first + offset])))
+    return;
+  t->runs[t->run_count++] = (run){s->first + offset + 1, s->last - s->first + 1,
+                                  l->script_line + s->first, s->score};
 }
 
 static void compare_at(tps_rtc_template *t, literal *l, int offset) {
-  int first = -1, last = -1, score = 0, telling = 0;
+  stretch s = {.telling = 0};
   for (int i = offset < 0 ? -offset : 0;
        i < l->count && i + offset < t->line_count; i++) {
     const line *mine = &l->lines[i], *other = &t->lines[i + offset];
     int n = agreement(mine, other);
-    if (first >= 0 && i - last > WIDEST_GAP + 1) {
-      if (telling > 1) keep(t, l, offset, first, last, score);
-      first = -1;
+    if (s.telling > 0 && i - s.last > WIDEST_GAP + 1) {
+      keep(t, l, offset, &s);
+      s.telling = 0;
     }
-    if (n == 0 && (first < 0 || !is_same(mine, other))) continue;
-    if (first < 0) {
-      first = i;
-      score = telling = 0;
-    }
+    if (n == 0 && (s.telling == 0 || !is_same(mine, other))) continue;
+    if (s.telling == 0) s = (stretch){.first = i};
     if (n > l->best[i]) l->best[i] = n;
-    last = i;
-    score += n;
-    telling += n > 0;
+    s.last = i;
+    s.score += n;
+    s.telling += n > 0;
   }
-  if (first >= 0 && telling > 1) keep(t, l, offset, first, last, score);
+  if (s.telling > 0) keep(t, l, offset, &s);
 }
 
 /* Whether most of the literal is in the source. */
