@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MOST_RUNS 512u
-#define MOST_PAIRS ((size_t)1 << 20) /* of lines that are compared */
+#define MOST_PAIRS ((size_t)1 << 18) /* of lines that are compared, in all */
 #define TELLING 8                    /* bytes in which a line has to agree */
 #define ALONE 16                     /* a line that does so by itself */
 #define WIDEST_GAP 2                 /* lines within a run */
@@ -29,6 +29,7 @@ typedef struct run {
 struct tps_rtc_template {
   line *lines;
   int line_count;
+  size_t pairs_left;
   size_t run_count;
   run runs[MOST_RUNS];
 };
@@ -132,11 +133,12 @@ static bool is_related(const literal *l) {
 void tps_rtc_template_compare(tps_rtc_template *t, const char *value,
                               size_t length, int script_line) {
   literal l = {.script_line = script_line};
-  size_t before = t->run_count;
+  size_t before = t->run_count, pairs;
   l.lines = split(value, length, &l.count);
   l.best = l.lines != NULL ? calloc((size_t)l.count, sizeof *l.best) : NULL;
-  if (l.best != NULL && l.count > 1 &&
-      (size_t)l.count * (size_t)t->line_count <= MOST_PAIRS) {
+  pairs = (size_t)l.count * (size_t)t->line_count;
+  if (l.best != NULL && l.count > 1 && pairs <= t->pairs_left) {
+    t->pairs_left -= pairs;
     for (int offset = 1 - l.count; offset < t->line_count; offset++)
       compare_at(t, &l, offset);
     if (!is_related(&l)) t->run_count = before;
@@ -201,6 +203,7 @@ size_t tps_rtc_template_parts(const tps_rtc_template *t, tps_rtc_part *parts,
 tps_rtc_template *tps_rtc_template_new(const char *source, size_t size) {
   tps_rtc_template *t = calloc(1, sizeof *t);
   if (t == NULL) return NULL;
+  t->pairs_left = MOST_PAIRS;
   t->lines = split(source, size, &t->line_count);
   if (t->lines != NULL) return t;
   free(t);
