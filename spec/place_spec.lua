@@ -70,6 +70,23 @@ print(m:ptx())]==]
     assert.same({ ["program.cu"] = {}, [path] = all[path] }, all)
   end)
 
+  it("but where the source numbers its lines itself", function()
+    local all, path = placed [==[
+local m = tp.compile [[
+  # line 1000
+extern "C" __global__ void k(int *x) { *x = 1; }]]
+print(m:ptx())]==]
+    within(all["program.cu"], 1000, 1000)
+    assert.is_nil(all[path])
+    local other = placed [==[
+local m = tp.compile [[
+#line 7 "other.cu"
+__device__ int put(int *x) { return *x = 1; }
+extern "C" __global__ void k(int *x) { put(x); }]]
+print(m:ptx())]==]
+    within(other["other.cu"], 7, 8)
+  end)
+
   it("where there are several alike, near the call", function()
     local all, path = placed [==[
 local first = tp.compile [[

@@ -399,3 +399,30 @@ os.exit(0, false)
     assert.equal("true true false false false false 0\n", r.stdout, r.stderr)
   end)
 end)
+
+describe("tasks that wait for the same task", function()
+  local N = 12000
+
+  it("leave it when they are cancelled, however many; the rest is told in order",
+    function()
+      local told, list = {}, {}
+      local began = os.clock()
+      tp.run(function()
+        local last = tp.spawn(function() tp.sleep(5) return 7 end)
+        for i = 1, N do
+          list[i] = tp.spawn(function()
+            local value = tp.await(last)
+            told[#told + 1] = i * value
+          end)
+        end
+        tp.sleep(0)
+        for i = 1, N do
+          if i % 1000 ~= 0 then list[i]:cancel() end
+        end
+      end)
+      local took = os.clock() - began
+      assert.equal(N // 1000, #told)
+      for i, value in ipairs(told) do assert.equal(7000 * i, value) end
+      assert.is_true(took < 20, took)
+    end)
+end)

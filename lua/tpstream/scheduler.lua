@@ -13,7 +13,7 @@ local tp, host = ...
 local _, misuse, type_name, check_callable = host.load "misuse" ()
 local debug, error, pcall, setmetatable = debug, error, pcall, setmetatable
 local getmetatable = debug.getmetatable
-local unpack, remove, insert = table.unpack, table.remove, table.insert
+local unpack = table.unpack
 local running, status, close, isyieldable =
   coroutine.running, coroutine.status, coroutine.close, coroutine.isyieldable
 local scope = host.scope
@@ -125,7 +125,10 @@ local function tell_waiters(task, ok, r)
   local waiters, heard = task.waiters, false
   if not waiters then return false end
   task.waiters = false
-  for i = 1, #waiters do heard = waiters[i](ok, r) or heard end
+  for i = 1, waiters.n do
+    local done = waiters[i]
+    if done then heard = done(ok, r) or heard end
+  end
   return heard
 end
 
@@ -350,19 +353,43 @@ function Task:traceback()
   return traceback_of(self.co)
 end
 
+-- Closes the gaps that those who have left a task's list made.
+local function compact(waiters)
+  local to = 0
+  for i = 1, waiters.n do
+    local done = waiters[i]
+    waiters[i] = nil
+    if done then
+      to = to + 1
+      waiters[to], waiters[done] = done, to
+    end
+  end
+  waiters.n, waiters.gone = to, 0
+end
+
+-- `done` is not told any longer. Each has its place in the list as well, and many may
+-- leave: none is looked for, and nothing moves but when half of them have gone.
+local function leave(waiters, done)
+  local i = waiters[done]
+  if not i then return end
+  waiters[i], waiters[done] = false, nil
+  waiters.gone = waiters.gone + 1
+  if 2 * waiters.gone > waiters.n then compact(waiters) end
+end
+
 function TASK.__await(task, done)
   if ENDED[task.state] then
     done(task.state == "done", task.results)
     return nil
   end
-  local waiters = task.waiters or {}
+  local waiters = task.waiters or { n = 0, gone = 0 }
+  local n = waiters.n + 1
   task.waiters = waiters
-  insert(waiters, done)
+  waiters[done], waiters[n] = n, done
+  waiters.n = n
   return function()
     if task.waiters ~= waiters then return end -- they are being told
-    for i = #waiters, 1, -1 do
-      if waiters[i] == done then remove(waiters, i) end
-    end
+    leave(waiters, done)
   end
 end
 

@@ -114,6 +114,29 @@ static bool find_among_modules(lua_State *L, const tps_rtc_request *r,
   return found;
 }
 
+static const char *skip_blanks(const char *p) { return p + strspn(p, " \t"); }
+
+/* Whether the line numbers the ones below it anew, in the same file: "#line 7",
+ * "# 7". */
+static bool is_renumbering(const char *line) {
+  const char *p = skip_blanks(line);
+  if (*p != '#') return false;
+  p = skip_blanks(p + 1);
+  if (strncmp(p, "line", 4) == 0) p = skip_blanks(p + 4);
+  size_t digits = strspn(p, "0123456789");
+  return digits > 0 && p[digits + strcspn(p + digits, "\"\n")] != '"';
+}
+
+/* Whether the compiler counts the source's lines as they stand; else it is in no
+ * line of a script that it can tell. */
+static bool is_plainly_numbered(const tps_rtc_request *r) {
+  for (const char *line = r->source; line != NULL; line = strchr(line, '\n')) {
+    if (*line == '\n') line++;
+    if (is_renumbering(line)) return false;
+  }
+  return true;
+}
+
 static void forget(const tps_rtc_request *r, tps_place *out) {
   out->file = r->name != NULL ? r->name : TPS_RTC_PROGRAM;
   out->script = NULL;
@@ -123,7 +146,7 @@ static void forget(const tps_rtc_request *r, tps_place *out) {
 void tps_find_place(lua_State *L, const tps_rtc_request *r, int callers,
                     tps_place *out) {
   forget(r, out);
-  if (r->name != NULL) return;
+  if (r->name != NULL || !is_plainly_numbered(r)) return;
   if (callers == 0) {
     tps_push_callers(L);
     callers = lua_gettop(L);
@@ -136,7 +159,7 @@ void tps_find_place(lua_State *L, const tps_rtc_request *r, int callers,
 void tps_find_place_here(lua_State *L, const tps_rtc_request *r,
                          tps_place *out) {
   forget(r, out);
-  if (r->name != NULL) return;
+  if (r->name != NULL || !is_plainly_numbered(r)) return;
   tps_push_callers(L);
   int callers = lua_gettop(L);
   if (!find_among_callers(L, r, callers, false, out))
