@@ -165,6 +165,26 @@ static void comments(void **state) {
   assert_int_equal(locate("s = '--' t = 'x'", "x", 1), 1);
 }
 
+/* A megabyte of source is not searched for thousands of literals. */
+static void searches_have_an_end(void **state) {
+  (void)state;
+  enum { SIZE = 1 << 20, MANY = 200 };
+  char *source = malloc(SIZE), *script = malloc(MANY * 32);
+  tps_rtc_part found[4];
+  assert_true(source != NULL && script != NULL);
+  memset(source, 'x', SIZE);
+  memcpy(source, "int first;\nint second;\n", 23);
+  int n = sprintf(script, "a = 'int first;'\n");
+  for (int i = 0; i < MANY; i++)
+    n += sprintf(script + n, "b = 'not in it %d'\n", i);
+  n += sprintf(script + n, "c = 'int second;'\n");
+  assert_int_equal(
+      tps_rtc_locate_parts(script, (size_t)n, source, SIZE, found, 4), 1);
+  assert_int_equal(found[0].script_line, 1);
+  free(source);
+  free(script);
+}
+
 static void nearest(void **state) {
   (void)state;
   const char *script = "a = 'x'\n\nb = 'x'\n\nf('x')\n\nc = 'x'";
@@ -186,10 +206,14 @@ static void absent(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(long_strings), cmocka_unit_test(short_strings),
-      cmocka_unit_test(flat_strings), cmocka_unit_test(parts),
-      cmocka_unit_test(templates),    cmocka_unit_test(comments),
-      cmocka_unit_test(nearest),      cmocka_unit_test(absent)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(long_strings),
+                                     cmocka_unit_test(short_strings),
+                                     cmocka_unit_test(flat_strings),
+                                     cmocka_unit_test(parts),
+                                     cmocka_unit_test(templates),
+                                     cmocka_unit_test(comments),
+                                     cmocka_unit_test(searches_have_an_end),
+                                     cmocka_unit_test(nearest),
+                                     cmocka_unit_test(absent)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

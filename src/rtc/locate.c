@@ -12,7 +12,8 @@
 #include "rtc/template.h"
 
 #define SHORTEST_PART 8u /* bytes: less may be anywhere by chance */
-#define LARGEST_SOURCE ((size_t)1 << 20) /* it is searched for each literal */
+#define LARGEST_SOURCE ((size_t)1 << 20) /* it is searched for each literal, */
+#define MOST_SEARCHED ((size_t)1 << 26)  /* so many bytes in all */
 
 typedef struct lexer {
   const char *at, *end;
@@ -31,6 +32,7 @@ typedef struct lexer {
   tps_rtc_template *made_of; /* else NULL: of whole literals only */
   tps_rtc_part *parts;
   size_t count, most;
+  size_t searched; /* bytes of the source, for parts */
 } lexer;
 
 static bool more(const lexer *s) { return s->at < s->end; }
@@ -86,8 +88,9 @@ static int count_lines(const char *from, const char *to) {
 static void add_part(lexer *s, int first) {
   const char *end = s->source + s->source_size;
   if (s->length < SHORTEST_PART || s->length > s->source_size ||
-      s->count == s->most)
+      s->count == s->most || s->searched > MOST_SEARCHED)
     return;
+  s->searched += s->source_size;
   const char *at = memmem(s->source, s->source_size, s->value, s->length);
   if (at == NULL ||
       memmem(at + 1, (size_t)(end - at - 1), s->value, s->length) != NULL)
