@@ -166,6 +166,7 @@ static const char all_bodies[] =
     "local tp = require 'tpstream'\n"
     "local _, _, rounds = ...\n"
     "local bodies = require 'spec.support.bodies'\n"
+    "rawset(_G, 'several_states', true)\n"
     "for _ = 1, rounds do\n"
     "  for _, body in ipairs(bodies) do\n"
     "    if not body.slow then\n"

@@ -1242,9 +1242,11 @@ body("check", function(tp)
   s:on_complete(function() end)
   h[1] = h[2]
   assert(#tp.check.reports() <= 5)
-  -- What the checker has no memory for it leaves out, and says so.
+  -- What the checker has no memory for it leaves out, and says so. Behind a launch
+  -- of another thread's state that still runs it has nothing to tell yet.
   local reports = tp.check.stop()
-  assert(#reports >= 1 and #reports <= 6, #reports)
+  local least = rawget(_G, "several_states") and 0 or 1
+  assert(#reports >= least and #reports <= 6, #reports)
   for _, r in ipairs(reports) do
     assert(r.check == "order" and r.text:find "\n$" and r.count >= 1)
   end
